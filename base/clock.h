@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time. Monotonic for TTLs, limits and time-outs; wall clock only for logs and `when`. Leaf file. */
+#ifndef BALEEN_BASE_CLOCK_H
+#define BALEEN_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_monotonic_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static inline int64_t clock_monotonic_ms(void)
+{
+	return clock_monotonic_us() / 1000;
+}
+
+static inline int64_t clock_wall_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+#endif
