@@ -90,6 +90,17 @@ struct feeds {
 int feeds_load(const struct node *list, const char *config_file, struct source *source,
 	       struct arena *a, struct diags *d, struct feeds *out);
 
+/*
+ * Shadow feeds that `feeds promote` named (STATE/feeds/promoted, read through `source`) enforce from
+ * here on. After feeds_load, before policies are loaded. A missing file is fine.
+ */
+void feeds_promote(struct feeds *f, struct source *source, const char *state);
+
+/* Where the catalogue stands: beside the program in a build tree, else installed. Static storage. */
+const char *feed_catalogue_path(void);
+/* The popular names that a threat feed may not add unseen; in the same folder. */
+const char *feed_popular_path(void);
+
 const struct feed *feeds_find(const struct feeds *f, const char *name);
 
 #endif

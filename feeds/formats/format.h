@@ -30,10 +30,15 @@ enum feed_reject {
 /* Stable words for JSON, in enum order: "syntax", "name", "address", ... */
 extern const char *const feed_reject_words[FEED_REJECT_REASONS];
 
+/* Beside domset.h's flags: the list takes back what it says elsewhere with just these flags, in
+ * whatever order the two stand (adblock: $badfilter). */
+#define FEED_ENTRY_CANCEL 0x8000
+
 /* Where a parser delivers. */
 struct feed_sink {
 	void *context;
-	/* `flags` as domset.h says. 0 or -errno, which ends the parse. */
+	/* `flags` as domset.h says, perhaps with FEED_ENTRY_CANCEL. 0 or -errno, which ends the
+	 * parse. */
 	int (*entry)(void *context, const struct name *name, uint16_t flags);
 	void (*reject)(void *context, enum feed_reject reason, uint64_t line, const char *text,
 		       size_t length);
