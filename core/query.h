@@ -56,6 +56,7 @@ struct query {
 	struct query_origin origin;
 	struct query_edns edns;
 	int64_t received_us; /* monotonic */
+	int64_t finished_us; /* monotonic, when the reply left; 0: event_write asks the clock */
 
 	/* Policy and set: begun with, kept to the end (a set may be swapped meanwhile). */
 	const struct domset *set; /* pinned through worker_set_pin while parked; NULL: no set */

@@ -20,11 +20,16 @@ struct ring_writer {
 	struct ring *ring;
 	uint64_t head;	       /* private copy: a hostile reader cannot move it */
 	uint64_t tail_seen;
+	size_t capacity;       /* octets of data, a multiple of 8 */
+	size_t at;	       /* head modulo capacity */
+	size_t pad;	       /* octets that the reserved record skips at the end of the ring */
 };
 
 struct ring_reader {
 	struct ring *ring;
 	uint64_t tail;
+	size_t capacity;
+	size_t at; /* tail modulo capacity */
 };
 
 /* Zeroed memory of `size` octets (power of two times...) becomes a ring; an existing one is kept. */
@@ -39,6 +44,9 @@ void ring_commit(struct ring_writer *w, size_t size);
 /* Copy the next record out: its size, 0 if there is none, -EBADMSG after damage (resynchronised:
  * everything up to the head is skipped and counted as lost). */
 int ring_read(struct ring_reader *r, void *out, size_t max);
+
+/* Skip what is in the ring: a new owner of a slot must not read its predecessor's records. */
+void ring_reader_skip(struct ring_reader *r);
 
 /* Lost so far by verdict, RING_VERDICTS cells. */
 const uint64_t *ring_lost(const void *memory);
