@@ -1,34 +1,42 @@
-# Baleen. `make run` starts it, `make test` tests it; `make help` lists the rest.
-# Everything built goes to $(B); a second tree (sanitizers, clang) is `make B=build/x ...`.
+# Baleen. `make run` starts it, `make test` tests it, `make help` lists the rest.
+# Everything built goes to $(B); a second tree is `make B=build/x ...`, with other flags if you like.
 
-B        ?= build
-CC       ?= gcc
-PREFIX   ?= /usr/local
-OPT      ?= -O2
-SANITIZE ?=
-PYTHON   ?= /usr/bin/python3
+B            ?= build
+PREFIX       ?= /usr/local
+DESTDIR      ?=
+OPT          ?= -O2
+SANITIZE     ?=
+PYTHON       ?= /usr/bin/python3
+CONFIG       ?= examples/baleen.yaml
+FUZZ_SECONDS ?= 20
 
-VERSION  := $(shell cat VERSION 2>/dev/null || echo 0)
+VERSION := $(shell cat VERSION)
+MACHINE := $(shell uname -m)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Werror
-HARDEN   := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE
+HARDEN   := -fstack-protector-strong -fstack-clash-protection
+HARDEN   += $(if $(filter x86_64,$(MACHINE)),-fcf-protection)
 ifeq ($(SANITIZE),)
 HARDEN   += -D_FORTIFY_SOURCE=2
+NO_UNDEF := -Wl,-z,defs
 else
 SANFLAGS := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
 endif
 CPPFLAGS += -I. -Icore/include -D_GNU_SOURCE -DBALEEN_VERSION='"$(VERSION)"' -DBALEEN_PREFIX='"$(PREFIX)"'
-CFLAGS   += -std=gnu11 -g $(OPT) $(WARNINGS) $(HARDEN) $(SANFLAGS) -fvisibility=hidden
+CFLAGS   += -std=gnu11 -g $(OPT) $(WARNINGS) $(HARDEN) $(SANFLAGS) -fPIE -fvisibility=hidden
 LDFLAGS  += -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS)
 LDLIBS   := -levent_core -levent_extra -llmdb -lcurl -lcjson -lyaml -lpsl -lidn2 -lseccomp -lz -lzstd -ldl
 
+# ---- what is built ----
+
 # One archive a folder. Arrows point one way: each may use only what stands behind it in this list.
 FOLDERS  := core/cli core/process core/dns core/chain core policies feeds feeds/formats feeds/set base
-SOURCES  := $(foreach f,$(FOLDERS),$(filter-out core/cli/main.c,$(wildcard $(f)/*.c)))
 ARCHIVES := $(foreach f,$(FOLDERS),$(if $(wildcard $(f)/*.c),$(B)/lib/$(subst /,-,$(f)).a))
-PLUGINS  := $(patsubst plugins/%/,%,$(dir $(wildcard plugins/*/Makefile plugins/*/*.c)))
-PLUGINS  := $(sort $(filter-out examples,$(PLUGINS)))
-UNITS    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
+LIBRARY   = -Wl,--start-group $(ARCHIVES) -Wl,--end-group
+PLUGINS  := $(sort $(patsubst plugins/%/,%,$(dir $(wildcard plugins/*/*.c))))
+UNITS    := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+ABI      := $(patsubst tests/abi/%.c,$(B)/abi/%.so,$(wildcard tests/abi/*.c))
+FUZZERS  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 all: $(B)/baleen plugins
 
@@ -40,30 +48,116 @@ $(B)/lib/$(subst /,-,$(1)).a: $(patsubst %.c,$(B)/obj/%.o,$(filter-out core/cli/
 endef
 $(foreach f,$(FOLDERS),$(eval $(call archive,$(f))))
 
-$(B)/obj/%.o: %.c
+# Other flags, other objects.
+FLAGS = '$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS))'
+$(B)/flags: always
+	@mkdir -p $(@D)
+	@echo $(FLAGS) | cmp -s - $@ || echo $(FLAGS) > $@
+
+$(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo "CC $<"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/baleen: $(B)/obj/core/cli/main.o $(ARCHIVES)
 	@echo "LD $@"
-	@$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(LDLIBS)
+	@$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
 
-# A plugin sees plugin.h and nothing else.
+# A plugin sees plugin.h and nothing else: no other header, no symbol of the host.
+SHARED = $(CC) -Icore/include -D_GNU_SOURCE $(filter-out -fPIE,$(CFLAGS)) -fPIC -shared \
+	 -Wl,-z,relro,-z,now $(NO_UNDEF)
+
 plugins: $(PLUGINS:%=$(B)/plugins/%.so)
-$(B)/plugins/%.so: plugins/%/*.c core/include/baleen/plugin.h
+.SECONDEXPANSION:
+$(B)/plugins/%.so: $$(wildcard plugins/%/*.c plugins/%/*.h) core/include/baleen/plugin.h
 	@mkdir -p $(@D)
 	@echo "PLUGIN $*"
-	@$(CC) -Icore/include -D_GNU_SOURCE $(filter-out -fPIE,$(CFLAGS)) -fPIC -shared \
-		-Wl,-z,relro,-z,now,-z,defs $(SANFLAGS) -o $@ $(wildcard plugins/$*/*.c)
+	@$(SHARED) -o $@ $(filter plugins/%.c,$^)
 
-units: $(UNITS:%=$(B)/tests/%)
+# ---- what is tested ----
+
+# Plugins that are wrong on purpose.
+$(B)/abi/%.so: tests/abi/%.c core/include/baleen/plugin.h
+	@mkdir -p $(@D)
+	@echo "ABI $*"
+	@$(SHARED) -o $@ $<
+
+units: $(UNITS) $(ABI) plugins
 $(B)/tests/%: tests/unit/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "TEST $*"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< \
-		-Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(LDLIBS)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
-.PHONY: all plugins units
+# A fuzz target as a plain program that replays its corpus.
+replays: $(FUZZERS:%=$(B)/replay/%)
+$(B)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $(ARCHIVES)
+	@mkdir -p $(@D)
+	@echo "REPLAY $*"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(LIBRARY) $(LDLIBS)
+
+# The same as a libFuzzer program; in a tree of its own, see `fuzz`.
+fuzzers: $(FUZZERS:%=$(B)/fuzzers/%)
+$(B)/fuzzers/%: tests/fuzz/%.c $(ARCHIVES)
+	@mkdir -p $(@D)
+	@echo "FUZZER $*"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+
+# ---- what you type ----
+
+help:
+	@sed -n 's/^#: //p' Makefile
+
+#: make run        build what is missing, start Baleen on 127.0.0.1:5353 (CONFIG=file: another configuration)
+run:
+	@scripts/deps.sh build run
+	@$(MAKE) --no-print-directory all
+	@B=$(B) scripts/run.sh $(CONFIG)
+
+#: make test       build and run every test
+test:
+	@scripts/deps.sh build run test
+	@$(MAKE) --no-print-directory all units replays
+	@B=$(B) PYTHON=$(PYTHON) tests/run
+
+#: make check-asan the same with AddressSanitizer and UndefinedBehaviorSanitizer
+check-asan:
+	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined OPT=-O1 test
+
+#: make fuzz       libFuzzer, each target for FUZZ_SECONDS (20)
+fuzz:
+	@scripts/deps.sh build lint
+	@$(MAKE) --no-print-directory B=$(B)/fuzz CC=clang OPT=-O1 \
+		SANITIZE=fuzzer-no-link,address,undefined fuzzers
+	@B=$(B)/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZERS)
+
+#: make bench      the benchmarks of bench/
+bench:
+	@scripts/deps.sh build run test
+	@$(MAKE) --no-print-directory all
+	@B=$(B) bench/run
+
+#: make lint       layout, static analysis, the arrows between folders
+lint:
+	@scripts/deps.sh build lint
+	@B=$(B) scripts/lint.sh
+
+#: make format     lay out all C files
+format:
+	@scripts/deps.sh lint
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+#: make deps       install the packages of the distribution that all of this needs
+deps:
+	@scripts/deps.sh build run test lint
+
+#: make install    into PREFIX (/usr/local), below DESTDIR
+install: all
+	@B=$(B) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) VERSION=$(VERSION) scripts/install.sh
+
+#: make clean      remove $(B)
+clean:
+	@rm -rf $(B)
+
+.PHONY: always all plugins units replays fuzzers help run test check-asan fuzz bench lint format deps install clean
 .SECONDARY:
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(wildcard $(B)/obj $(B)/tests) -name '*.d' 2>/dev/null)
