@@ -270,8 +270,58 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max,
-		  struct message_facts *facts)
+/* Append one record of `in`, its TTL within the limits. Returns where the TTL stands, or -errno. */
+static int append_record(struct message_builder *b, const uint8_t *in, size_t size,
+			 const struct message_record *r, uint32_t ttl)
+{
+	uint8_t name[NAME_WIRE_MAX];
+	size_t length = message_name(in, size, r->at, name, NULL, NULL);
+
+	if (!length)
+		return -EBADMSG;
+	size_t mark = message_build_begin(b, r->section, name, length, r->type, r->rrclass, ttl);
+	if (!clean_rdata(b, in, size, r))
+		return -EBADMSG;
+	message_build_end(b, mark);
+	return b->w.failed ? -EMSGSIZE : (int)mark - 6;
+}
+
+int message_append(struct message_builder *b, const uint8_t *in, size_t size)
+{
+	struct message_walk walk;
+	struct message_record r;
+	int more;
+
+	if (message_walk_start(&walk, in, size) < 0)
+		return -EBADMSG;
+	while ((more = message_walk_next(&walk, &r)) > 0) {
+		if (r.type == TYPE_OPT)
+			continue;
+		int at = append_record(b, in, size, &r, message_ttl(r.ttl));
+		if (at < 0)
+			return at;
+	}
+	return more;
+}
+
+/* RFC 2308 section 3: a negative answer's SOA lives no longer than its MINIMUM says. */
+static uint32_t note_soa(struct message_facts *facts, const uint8_t *in,
+			 const struct message_record *r, uint32_t ttl)
+{
+	struct cursor c = cursor_make(in, r->end);
+
+	if (r->section != SECTION_AUTHORITY || r->type != TYPE_SOA || facts->has_soa ||
+	    r->rdata_length < 22)
+		return ttl;
+	cursor_skip(&c, r->end - 4);
+	uint32_t negative = smaller(ttl, message_ttl(cursor_u32(&c)));
+	facts->has_soa = true;
+	facts->negative_ttl = negative;
+	return facts->has_answer ? ttl : negative;
+}
+
+int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max, uint32_t ttl_min,
+		  uint32_t ttl_max, struct message_facts *facts)
 {
 	struct message_builder b;
 	struct message_header header;
@@ -279,14 +329,17 @@ int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max,
 	struct message_walk walk;
 	struct message_record r;
 	struct message_opt opt = {.present = false};
-	uint8_t name[NAME_WIRE_MAX];
 	int more;
 
 	if (!message_header(in, size, &header) || header.questions != 1 ||
 	    !message_question(in, size, &question) || message_walk_start(&walk, in, size) < 0)
 		return -EBADMSG;
 	message_build_start(&b, out, max, header.id, header.flags, &question);
-	*facts = (struct message_facts){.flags = header.flags, .min_ttl = UINT32_MAX};
+	facts->flags = header.flags;
+	facts->has_answer = facts->has_soa = false;
+	facts->min_ttl = UINT32_MAX;
+	facts->negative_ttl = 0;
+	facts->ttl_count = 0;
 	while ((more = message_walk_next(&walk, &r)) > 0) {
 		if (r.type == TYPE_OPT) {
 			if (opt.present || r.section != SECTION_ADDITIONAL ||
@@ -294,32 +347,22 @@ int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max,
 				return -EBADMSG;
 			continue;
 		}
-		size_t length = message_name(in, size, r.at, name, NULL, NULL);
-		if (!length)
-			return -EBADMSG;
-		uint32_t ttl = message_ttl(r.ttl);
-		size_t mark =
-			message_build_begin(&b, r.section, name, length, r.type, r.rrclass, ttl);
-		if (!clean_rdata(&b, in, size, &r))
-			return -EBADMSG;
-		message_build_end(&b, mark);
-		if (b.w.failed)
-			return -EMSGSIZE;
+		uint32_t ttl = smaller(message_ttl(r.ttl), ttl_max);
+		if (ttl && ttl < ttl_min)
+			ttl = ttl_min;
+		if (r.section == SECTION_ANSWER &&
+		    (r.type == question.type || question.type == TYPE_ANY))
+			facts->has_answer = true;
+		ttl = note_soa(facts, in, &r, ttl);
+		int ttl_at = append_record(&b, in, size, &r, ttl);
+		if (ttl_at < 0)
+			return ttl_at;
 		if (facts->ttl_count < MESSAGE_TTLS_MAX)
-			facts->ttls[facts->ttl_count++] = (uint16_t)(mark - 6);
+			facts->ttls[facts->ttl_count++] = (uint16_t)ttl_at;
 		else
 			facts->ttl_count = MESSAGE_TTLS_MAX + 1;
 		if (r.section != SECTION_ADDITIONAL)
 			facts->min_ttl = smaller(facts->min_ttl, ttl);
-		if (r.section == SECTION_ANSWER &&
-		    (r.type == question.type || question.type == TYPE_ANY))
-			facts->has_answer = true;
-		if (r.section == SECTION_AUTHORITY && r.type == TYPE_SOA && !facts->has_soa) {
-			struct cursor c = cursor_make(in, r.end);
-			c.at = r.end - 4;
-			facts->has_soa = true;
-			facts->negative_ttl = smaller(ttl, message_ttl(cursor_u32(&c)));
-		}
 	}
 	if (more < 0)
 		return -EBADMSG;
@@ -328,4 +371,56 @@ int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max,
 	memcpy(facts->records, &b.counts[1], sizeof(facts->records));
 	size_t done = message_build_finish(&b);
 	return done ? (int)done : -EMSGSIZE;
+}
+
+size_t message_cut(uint8_t *data, size_t size, size_t limit)
+{
+	struct message_walk walk;
+	struct message_record r;
+	uint8_t owner[2][NAME_WIRE_MAX];
+	size_t length[2] = {0, 0};
+	struct {
+		size_t at;
+		uint16_t type;
+		unsigned section;
+		uint16_t records[3];
+	} set = {0, 0, 0, {0, 0, 0}};
+	uint16_t records[3] = {0, 0, 0};
+	int more;
+
+	if (size <= limit)
+		return size;
+	if (message_walk_start(&walk, data, size) < 0)
+		return 0;
+	set.at = walk.at; /* where the RRset begins that is being read: it goes whole or stays whole
+			   */
+	while ((more = message_walk_next(&walk, &r)) > 0) {
+		unsigned k = length[0] ? 1 : 0;
+		length[k] = message_name(data, size, r.at, owner[k], NULL, NULL);
+		if (!length[k])
+			return 0;
+		name_lower(owner[k], length[k], owner[k]);
+		if (!k || r.section != set.section || r.type != set.type ||
+		    length[0] != length[1] || memcmp(owner[0], owner[1], length[0])) {
+			set.at = r.at;
+			set.section = r.section;
+			set.type = r.type;
+			memcpy(set.records, records, sizeof(records));
+			memcpy(owner[0], owner[k], length[k]);
+			length[0] = length[k];
+		}
+		if (r.end > limit)
+			break;
+		records[r.section - 1]++;
+	}
+	if (more <= 0 || set.at > limit)
+		return 0;
+	/* RFC 2181 section 9: what is left out of the additional section is no truncation. */
+	if (r.section != SECTION_ADDITIONAL)
+		data[2] |= MESSAGE_TC >> 8;
+	for (unsigned i = 0; i < 3; i++) {
+		data[6 + 2 * i] = (uint8_t)(set.records[i] >> 8);
+		data[7 + 2 * i] = (uint8_t)set.records[i];
+	}
+	return set.at;
 }

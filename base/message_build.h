@@ -67,10 +67,19 @@ struct message_facts {
 };
 
 /*
- * Rebuild a response that has one question. Returns the new size, or -EBADMSG (malformed),
- * -EMSGSIZE (does not fit `max`). `in` and `out` must not overlap. The question's case is kept.
+ * Rebuild a response that has one question. TTLs are brought between ttl_min and ttl_max, but 0
+ * stays 0. Returns the new size, or -EBADMSG (malformed), -EMSGSIZE (does not fit `max`). `in` and
+ * `out` must not overlap. The question's case is kept.
  */
-int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max,
-		  struct message_facts *facts);
+int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max, uint32_t ttl_min,
+		  uint32_t ttl_max, struct message_facts *facts);
+
+/* Append every record of a message but OPT, each to its own section: sections must not have been
+ * begun out of order. 0, -EBADMSG or -EMSGSIZE. */
+int message_append(struct message_builder *b, const uint8_t *in, size_t size);
+
+/* Shorten a cleaned message to `limit` octets at the end of a whole RRset and set TC if anything
+ * but additional records had to go. Returns the new size; 0: cannot. */
+size_t message_cut(uint8_t *data, size_t size, size_t limit);
 
 #endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replies: made from a decision, or from what upstream said. Worker process. Owns nothing: writes
+ * into the caller's buffer. Invariant: a reply never exceeds what the asker takes, and OPT is in it
+ * exactly if the asker sent one; upstream's options never pass, but for its EDE code.
+ */
+#include "core/dns/answer.h"
+
+#include "base/message_build.h"
+
+#include <string.h>
+
+size_t answer_limit(const struct query *q)
+{
+	return q->origin.transport == BALEEN_TCP ? MESSAGE_SIZE_MAX : q->edns.udp_size;
+}
+
+static uint16_t reply_flags(const struct query *q, uint16_t rcode)
+{
+	return (uint16_t)(MESSAGE_QR | MESSAGE_RA | (q->header_flags & (MESSAGE_RD | MESSAGE_CD)) |
+			  (rcode & MESSAGE_RCODE));
+}
+
+static struct message_question asked(const struct query *q)
+{
+	return (struct message_question){
+		.name = q->name_as_asked,
+		.length = q->view.name_length,
+		.labels = q->view.name_labels,
+		.type = q->view.type,
+		.rrclass = q->view.rrclass,
+	};
+}
+
+static void put_opt(struct message_builder *b, const struct query *q, uint16_t rcode, uint16_t ede,
+		    const char *text)
+{
+	if (q->edns.present)
+		message_build_opt(b, MESSAGE_UDP_MAX, (uint8_t)(rcode >> 4), q->edns.want_dnssec,
+				  ede, text, text ? strlen(text) : 0);
+}
+
+size_t answer_error(const struct query *q, uint16_t rcode, uint16_t ede, const char *text,
+		    uint8_t *out, size_t max)
+{
+	struct message_builder b;
+	struct message_question question = asked(q);
+
+	message_build_start(&b, out, max, q->view.id, reply_flags(q, rcode), &question);
+	put_opt(&b, q, rcode, ede, text);
+	return message_build_finish(&b);
+}
+
+/* ---- what was decided, in the policy's words ---- */
+
+static enum policy_form decided_form(const struct query *q)
+{
+	static const enum policy_form forms[] = {
+		[BALEEN_FORM_DEFAULT] = POLICY_FORM_NXDOMAIN,
+		[BALEEN_FORM_NXDOMAIN] = POLICY_FORM_NXDOMAIN,
+		[BALEEN_FORM_NODATA] = POLICY_FORM_NODATA,
+		[BALEEN_FORM_ZERO_IP] = POLICY_FORM_ZERO_IP,
+		[BALEEN_FORM_CNAME] = POLICY_FORM_CNAME,
+		[BALEEN_FORM_ADDRESSES] = POLICY_FORM_ADDRESSES,
+	};
+
+	switch (q->verdict) {
+	case EVENT_REWRITE:
+		return POLICY_FORM_CNAME;
+	case EVENT_ANSWER:
+		return POLICY_FORM_ADDRESSES;
+	case EVENT_REFUSE:
+		return POLICY_FORM_REFUSED;
+	case EVENT_DROP:
+		return POLICY_FORM_DROP;
+	case EVENT_TRUNCATE:
+		return POLICY_FORM_TRUNCATE;
+	default:
+		break;
+	}
+	if (q->policy_answer)
+		return q->policy_answer->form;
+	return q->why.form < sizeof(forms) / sizeof(forms[0]) ? forms[q->why.form]
+							      : POLICY_FORM_NXDOMAIN;
+}
+
+const struct name *answer_target(const struct query *q)
+{
+	if ((q->verdict != EVENT_REWRITE && q->verdict != EVENT_BLOCK) ||
+	    decided_form(q) != POLICY_FORM_CNAME)
+		return NULL;
+	if (q->policy_answer)
+		return &q->policy_answer->target;
+	return q->target.length ? &q->target : NULL;
+}
+
+uint32_t answer_ttl(const struct query *q)
+{
+	uint32_t ttl = q->policy_answer ? q->policy_answer->ttl_s : q->why.ttl;
+
+	/* A policy may say 0 and mean it; a plugin that says nothing says 0. */
+	return ttl || q->policy_answer ? ttl : ANSWER_TTL_DEFAULT;
+}
+
+uint16_t answer_ede(const struct query *q, const char **text)
+{
+	*text = NULL;
+	if (q->verdict == EVENT_ERROR)
+		return q->why.ede;
+	if (q->policy_answer) {
+		*text = q->policy_answer->ede_text ? q->policy_answer->ede_text : q->why.category;
+		return q->policy_answer->ede;
+	}
+	*text = q->why.text ? q->why.text : q->why.category;
+	if (q->why.ede)
+		return q->why.ede;
+	if (q->verdict == EVENT_BLOCK)
+		return EDE_BLOCKED;
+	return q->verdict == EVENT_REFUSE ? EDE_PROHIBITED : EDE_NONE;
+}
+
+/* NXDOMAIN denies all names below (RFC 8020): only right if all of them are blocked as well. */
+static bool must_be_nodata(const struct query *q)
+{
+	if (q->why.exact)
+		return true;
+	return q->policy_answer && q->policy_done &&
+	       (q->policy.match_exact || q->policy.allow_below);
+}
+
+static void put_soa(struct message_builder *b, const struct query *q, uint32_t ttl)
+{
+	static const uint8_t mname[] = "\7blocked\7invalid";
+	static const uint8_t rname[] = "\12hostmaster\7invalid";
+	const uint8_t *owner = q->name_as_asked;
+	size_t length = q->view.name_length;
+
+	if (*owner) { /* the parent; the root has none */
+		length -= *owner + 1u;
+		owner += *owner + 1;
+	}
+	size_t mark =
+		message_build_begin(b, SECTION_AUTHORITY, owner, length, TYPE_SOA, CLASS_IN, ttl);
+	message_build_name(b, mname, sizeof(mname));
+	message_build_name(b, rname, sizeof(rname));
+	writer_u32(&b->w, 1);	  /* serial */
+	writer_u32(&b->w, 3600);  /* refresh */
+	writer_u32(&b->w, 600);	  /* retry */
+	writer_u32(&b->w, 86400); /* expire */
+	writer_u32(&b->w, ttl);	  /* minimum: what negative caching goes by (RFC 2308) */
+	message_build_end(b, mark);
+}
+
+/* The addresses of the asked family; returns how many. `octets`: 16 each, IPv4 mapped. */
+static unsigned put_addresses(struct message_builder *b, const struct query *q, uint32_t ttl,
+			      const uint8_t *octets, unsigned count)
+{
+	struct addr a;
+	unsigned put = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		memcpy(a.octets, octets + 16 * (size_t)i, 16);
+		bool v4 = addr_is_v4(&a);
+		if (q->view.type != (v4 ? TYPE_A : TYPE_AAAA))
+			continue;
+		message_build_record(b, SECTION_ANSWER, q->name_as_asked, q->view.name_length,
+				     q->view.type, ttl, v4 ? a.octets + 12 : a.octets, v4 ? 4 : 16);
+		put++;
+	}
+	return put;
+}
+
+static unsigned put_decided_addresses(struct message_builder *b, const struct query *q,
+				      uint32_t ttl)
+{
+	const struct policy_answer *p = q->policy_answer;
+
+	if (!p)
+		return put_addresses(b, q, ttl, q->why.address,
+				     q->why.address ? q->why.address_count : 0);
+	return put_addresses(b, q, ttl, p->a[0].octets, p->a_count) +
+	       put_addresses(b, q, ttl, p->aaaa[0].octets, p->aaaa_count);
+}
+
+static unsigned put_zero(struct message_builder *b, const struct query *q, uint32_t ttl)
+{
+	static const uint8_t zeros[32] = {[10] = 0xff, [11] = 0xff}; /* ::ffff:0.0.0.0, then :: */
+
+	return put_addresses(b, q, ttl, zeros, 2);
+}
+
+size_t answer_decided(const struct query *q, uint8_t *out, size_t max)
+{
+	enum policy_form form = decided_form(q);
+	struct message_builder b;
+	struct message_question question = asked(q);
+	const struct name *target;
+	uint32_t ttl = answer_ttl(q);
+	uint16_t rcode = RCODE_NOERROR;
+	uint16_t flags = 0;
+	bool soa = false;
+	const char *text;
+	uint16_t ede = answer_ede(q, &text);
+
+	if (q->verdict == EVENT_ERROR)
+		return answer_error(q, RCODE_SERVFAIL, ede, text, out, max);
+	if (form == POLICY_FORM_DROP)
+		return 0;
+	if (form == POLICY_FORM_NXDOMAIN) {
+		soa = true;
+		rcode = must_be_nodata(q) ? RCODE_NOERROR : RCODE_NXDOMAIN;
+	} else if (form == POLICY_FORM_NODATA) {
+		soa = true;
+	} else if (form == POLICY_FORM_REFUSED) {
+		rcode = RCODE_REFUSED;
+	} else if (form == POLICY_FORM_TRUNCATE) {
+		flags = MESSAGE_TC;
+	}
+	message_build_start(&b, out, max, q->view.id, (uint16_t)(reply_flags(q, rcode) | flags),
+			    &question);
+	if (form == POLICY_FORM_CNAME) {
+		target = answer_target(q);
+		soa = !target;
+		if (target) {
+			size_t mark =
+				message_build_begin(&b, SECTION_ANSWER, q->name_as_asked,
+						    q->view.name_length, TYPE_CNAME, CLASS_IN, ttl);
+			message_build_name(&b, target->wire, target->length);
+			message_build_end(&b, mark);
+		}
+	} else if (form == POLICY_FORM_ADDRESSES) {
+		soa = !put_decided_addresses(&b, q, ttl);
+	} else if (form == POLICY_FORM_ZERO_IP) {
+		soa = !put_zero(&b, q, ttl);
+	}
+	if (soa)
+		put_soa(&b, q, ttl);
+	put_opt(&b, q, rcode, ede, text);
+	return message_build_finish(&b);
+}
+
+/* ---- what upstream said ---- */
+
+void answer_age(uint8_t *message, const uint16_t *ttls, unsigned count, uint32_t age_s, bool stale)
+{
+	for (unsigned i = 0; i < count; i++) {
+		uint8_t *p = message + ttls[i];
+		uint32_t ttl =
+			(uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+		ttl = stale ? ANSWER_TTL_STALE : ttl > age_s ? ttl - age_s : 0;
+		p[0] = (uint8_t)(ttl >> 24);
+		p[1] = (uint8_t)(ttl >> 16);
+		p[2] = (uint8_t)(ttl >> 8);
+		p[3] = (uint8_t)ttl;
+	}
+}
+
+size_t answer_content(const struct query *q, const struct answer_content *content, uint8_t *out,
+		      size_t max)
+{
+	size_t limit = answer_limit(q);
+	size_t opt = q->edns.present ? MESSAGE_OPT_SIZE + (content->ede ? 6 : 0) : 0;
+	size_t size = content->size;
+
+	if (size > max || size < MESSAGE_HEADER_SIZE + q->view.name_length + 4u)
+		return 0;
+	memcpy(out, content->message, size);
+	if (content->age_s || content->stale)
+		answer_age(out, content->ttls, content->ttl_count, content->age_s, content->stale);
+
+	/* AD: only to those who asked for it one way or the other (RFC 6840 section 5.8). */
+	uint16_t was = (uint16_t)(out[2] << 8 | out[3]);
+	uint16_t flags = reply_flags(q, was & MESSAGE_RCODE);
+	if (!content->changed && was & MESSAGE_AD &&
+	    (q->header_flags & MESSAGE_AD || q->edns.want_dnssec))
+		flags |= MESSAGE_AD;
+	out[0] = (uint8_t)(q->view.id >> 8);
+	out[1] = (uint8_t)q->view.id;
+	out[2] = (uint8_t)(flags >> 8);
+	out[3] = (uint8_t)flags;
+	memcpy(out + MESSAGE_HEADER_SIZE, q->name_as_asked, q->view.name_length);
+
+	if (limit > max)
+		limit = max;
+	if (size + opt > limit) {
+		size = message_cut(out, size, limit - opt);
+		if (!size)
+			return 0;
+	}
+	if (!opt)
+		return size;
+	/* OPT goes behind everything; its count is the last of the header. */
+	struct message_builder b = {.w = writer_make(out, max)};
+	b.w.at = size;
+	message_build_opt(&b, MESSAGE_UDP_MAX, 0, q->edns.want_dnssec, content->ede, NULL, 0);
+	if (b.w.failed)
+		return 0;
+	uint16_t additional = (uint16_t)((out[10] << 8 | out[11]) + 1);
+	out[10] = (uint8_t)(additional >> 8);
+	out[11] = (uint8_t)additional;
+	return b.w.at;
+}
+
+size_t answer_malformed(enum message_result result, const struct message_query *parsed,
+			uint8_t *out, size_t max)
+{
+	struct message_builder b;
+	uint16_t rcode;
+
+	switch (result) {
+	case MESSAGE_FORMERR:
+		rcode = RCODE_FORMERR;
+		break;
+	case MESSAGE_NOTIMP:
+		rcode = RCODE_NOTIMP;
+		break;
+	case MESSAGE_BADVERS:
+		rcode = RCODE_BADVERS;
+		break;
+	default:
+		return 0;
+	}
+	uint16_t flags = (uint16_t)(MESSAGE_QR | (rcode & MESSAGE_RCODE) |
+				    (parsed->header.flags & (MESSAGE_OPCODE | MESSAGE_RD)));
+	message_build_start(&b, out, max, parsed->header.id, flags,
+			    rcode == RCODE_BADVERS ? &parsed->question : NULL);
+	if (rcode == RCODE_BADVERS)
+		message_build_opt(&b, MESSAGE_UDP_MAX, (uint8_t)(rcode >> 4), false, EDE_NONE, NULL,
+				  0);
+	return message_build_finish(&b);
+}
