@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #define QUERY_SLOT_BYTES 512 /* all plugins' slots together */
+#define QUERY_KEEP_BYTES 1024 /* what plugins may keep with a query */
 #define QUERY_HOPS_MAX	 17  /* CNAME hops that are followed in an answer, and looked up */
 
 struct worker;
@@ -68,6 +69,10 @@ struct query {
 	enum query_phase phase;
 	uint8_t next;	   /* index into the phase's row of hooks */
 	bool allowed;	   /* filters are over */
+	bool chain_begun;  /* the chain has zeroed its part: slots, keep */
+	bool resumed;	   /* a ticket came back, with: */
+	uint8_t resumed_verdict;
+	uint16_t keep_used;
 	uint8_t would_count;
 	struct {
 		uint8_t plugin; /* chain index */
@@ -94,9 +99,13 @@ struct query {
 	uint16_t event_answers_size;
 	uint8_t event_answers[256]; /* {u16 type, u16 length, octets}* */
 
+	uint64_t ticket; /* taken for this query, 0: none (core/chain/tickets.h) */
+	struct baleen_why resumed_why;
+
 	struct query *parked_next; /* worker's lists */
 	struct domset_result lookup;
 	uint8_t slots[QUERY_SLOT_BYTES] __attribute__((aligned(16))); /* zeroed by the first chain_run */
+	uint8_t keep[QUERY_KEEP_BYTES]; /* host->keep(); touched only when used */
 };
 
 #endif

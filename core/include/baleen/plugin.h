@@ -21,7 +21,8 @@
  * Each hook returns a verdict. PASS hands the query to the next plugin. The first other verdict
  * ends the phase, and the core acts on it: it builds block answers, adds EDE, honours monitor mode,
  * writes the event. A plugin decides; it never writes a packet. See the table at the verdicts for
- * what is legal where; an illegal verdict counts as FAIL.
+ * what is legal where; an illegal verdict counts as FAIL, and so does ANSWER without an address, and
+ * REWRITE or a CNAME form without a target.
  *
  * The cache holds only what upstream said. So on_query and on_answer run for every query, whatever
  * the cache does, and a plugin's verdict is never stored.
@@ -49,11 +50,38 @@
  * One process has one thread: no locks are needed, except in shared regions, where plain atomics
  * do. A crash costs this worker, not the service; see on-failure in the configuration.
  *
+ * Every instance in the configuration is loaded from a private copy of the file, so its static
+ * variables are its own, and replacing the file on disk cannot hurt a running daemon: the next
+ * reload takes the new one. A plugin is never unloaded from a process.
+ *
+ * THE SMALLEST PLUGIN
+ *
+ *   #include <baleen/plugin.h>
+ *
+ *   static enum baleen_verdict no_any(struct baleen_call *call)
+ *   {
+ *           call->why->text = "ANY is not answered here";
+ *           return call->query->type == 255 ? BALEEN_REFUSE : BALEEN_PASS;
+ *   }
+ *   static const struct baleen_plugin plugin = {
+ *           .size = sizeof(plugin), .major = BALEEN_PLUGIN_MAJOR, .minor = BALEEN_PLUGIN_MINOR,
+ *           .name = "no-any", .version = "1", .summary = "Refuse queries of type ANY",
+ *           .kind = BALEEN_GUARD, .on_query = no_any,
+ *   };
+ *   const struct baleen_plugin *baleen_plugin_entry(const struct baleen_host *host)
+ *   {
+ *           return (void)host, &plugin;
+ *   }
+ *
+ *   cc -shared -fPIC -fvisibility=hidden -o no-any.so no-any.c
+ *
  * VERSIONS
  *
  * Both structs begin with their size, major and minor. A plugin loads if its major equals the
- * host's and its minor is not newer. Everything here is only ever appended to. A plugin compiled
- * against an older minor misses hooks at its end, and they count as absent.
+ * host's and its minor is not newer. Everything here is only ever appended to: the host copies as
+ * much of the descriptor as the plugin has into a zeroed one, so what a plugin compiled against an
+ * older minor lacks at its end counts as absent. The other structs begin with their size too: a
+ * field that an older host does not fill lies at or behind it.
  *
  * A plugin is trusted code: it runs with the rights of the process that it is loaded into.
  */
@@ -223,6 +251,7 @@ struct baleen_call {
 	void *worker;
 	void *slot;
 	struct baleen_why *why;
+	const struct baleen_host *host;
 };
 
 typedef enum baleen_verdict baleen_hook(struct baleen_call *call);
@@ -291,7 +320,7 @@ enum baleen_type {
 	BALEEN_SIZE,	 /* uint64_t octets; "64MiB" */
 	BALEEN_STRING,	 /* const char * */
 	BALEEN_CHOICE,	 /* int: index into `words` */
-	BALEEN_OUTPUT,	 /* const char *: a path to write, relative to the state folder */
+	BALEEN_OUTPUT,	 /* const char *: a path to write below the state folder; "-" stays "-" */
 	BALEEN_FILE,	 /* struct baleen_file: read when the configuration is, sealed in the snapshot */
 	BALEEN_STRINGS,	 /* struct baleen_strings */
 	BALEEN_PREFIXES, /* struct baleen_prefixes */
@@ -333,7 +362,10 @@ struct baleen_option {
 enum baleen_metric_type { BALEEN_COUNTER = 0, BALEEN_GAUGE = 1 };
 
 struct baleen_metric {
-	const char *name; /* [a-z_]+; becomes baleen_<plugin>_<name>; the row's index is its number */
+	/* [a-z][a-z0-9_]*. The row's index is its number. Shown on /metrics and by `baleen stats` as
+	 * baleen_<plugin>_<name>{instance="..."}, with _total behind the name of a counter, summed over
+	 * all workers. */
+	const char *name;
 	enum baleen_metric_type type;
 	const char *help;
 };
@@ -410,7 +442,9 @@ struct baleen_host {
 	void *(*alloc)(const struct baleen_host *host, size_t size);
 
 	/* A named region of shared memory, the same for all workers and over reloads as long as the
-	 * size is the same; zeroed when new. configure and start. NULL: no room. */
+	 * size is the same; zeroed when new, 64-aligned. Names are the instance's own. Do not trust
+	 * what it holds: a worker may die in the middle of a write. configure and start. NULL: no
+	 * room. */
 	void *(*region)(const struct baleen_host *host, const char *name, size_t size);
 
 	/* The event loop of this process: timers and descriptors of the plugin's own. start. */
@@ -421,7 +455,8 @@ struct baleen_host {
 	void (*gauge)(const struct baleen_host *host, uint32_t metric, int64_t value);
 
 	/* The policy's outcome for the question (on_query) or for the answer's CNAME targets and
-	 * addresses (on_answer), evaluated once a query and remembered. Fills `why`. */
+	 * addresses (on_answer). The question's is evaluated once a query and remembered. Fills `why`;
+	 * return the verdict as it is, and the core gives the answer that the rule asks for. */
 	enum baleen_verdict (*policy)(struct baleen_call *call);
 
 	/* Every subscribed feed that lists `name` (wire, lower case), shadow ones too, deepest match
@@ -442,13 +477,15 @@ struct baleen_host {
 
 	/* Take a ticket: the query sleeps until host->resume(ticket) or `timeout_ms` (then `late`
 	 * applies). Return BALEEN_WAIT from the hook afterwards. The query goes on with the plugin
-	 * behind this one; this hook is not called again. 0: no ticket to be had. */
+	 * behind this one; this hook is not called again. 0: no ticket to be had, which is always so
+	 * in a dry run; return something else then. */
 	uint64_t (*wait)(struct baleen_call *call, uint32_t timeout_ms, enum baleen_verdict late);
-	/* Wake it with a verdict. Harmless when the query is gone or was resumed: returns false. */
+	/* Wake it with a verdict. `why` may be NULL; it is copied, but for `category`. Harmless when
+	 * the query is gone or was resumed: returns false. */
 	bool (*resume)(const struct baleen_host *host, uint64_t ticket, enum baleen_verdict verdict,
 		       const struct baleen_why *why);
 
-	/* Copy octets so that they live as long as the query. NULL: no room (4 KiB a query). */
+	/* Copy octets so that they live as long as the query. NULL: no room (1 KiB a query). */
 	const void *(*keep)(struct baleen_call *call, const void *data, size_t size);
 
 	/* Is `name` equal to or under one of `names`? */
@@ -458,7 +495,8 @@ struct baleen_host {
 	 * than `size` means it did not fit and nothing but the length is valid. Sinks. */
 	size_t (*event_json)(const struct baleen_event *event, char *out, size_t size);
 
-	/* The state folder, absolute; where BALEEN_OUTPUT paths already point. */
+	/* The state folder, absolute. The daemon's processes stand in it, and BALEEN_OUTPUT paths are
+	 * relative to it: just open them. */
 	const char *(*state_folder)(const struct baleen_host *host);
 };
 
@@ -483,6 +521,13 @@ BALEEN_ASSERT_AT(struct baleen_query, client, 32);
 BALEEN_ASSERT_AT(struct baleen_query, wall_us, 48);
 BALEEN_ASSERT_AT(struct baleen_call, query, 8);
 BALEEN_ASSERT_AT(struct baleen_call, why, 56);
+BALEEN_ASSERT_AT(struct baleen_call, host, 64);
+BALEEN_ASSERT_AT(struct baleen_answer, records, 16);
+BALEEN_ASSERT_AT(struct baleen_record, owner, 8);
+BALEEN_ASSERT_AT(struct baleen_record, target, 32);
+BALEEN_ASSERT_AT(struct baleen_why, match, 24);
+BALEEN_ASSERT_AT(struct baleen_why, text, 56);
+BALEEN_ASSERT_AT(struct baleen_option, help, 56);
 BALEEN_ASSERT_AT(struct baleen_plugin, name, 8);
 BALEEN_ASSERT_AT(struct baleen_plugin, options, 40);
 BALEEN_ASSERT_AT(struct baleen_plugin, configure, 80);
