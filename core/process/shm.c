@@ -84,7 +84,7 @@ static void shm_layout(unsigned workers, uint64_t cache_bytes, struct shm_layout
 
 	(void)shm_place(&end, sizeof(struct shm_header));
 	out->names = shm_place(&end, (size_t)SHM_METRICS_MAX * SHM_METRIC_NAME);
-	out->cells = shm_place(&end, slots * SHM_METRICS_MAX * sizeof(uint64_t));
+	out->cells = shm_place(&end, (slots + SHM_GENERATIONS) * SHM_METRICS_MAX * sizeof(uint64_t));
 	out->crumbs = shm_place(&end, slots * sizeof(struct breadcrumb));
 	out->blocks = shm_place(&end, SHM_BLOCKS_MAX * sizeof(struct shm_block));
 	out->deaths = shm_place(&end, SHM_QOD_MAX * sizeof(struct shm_block));
@@ -419,6 +419,12 @@ _Atomic uint64_t *shm_cells(struct shm *s, unsigned slot)
 	       (size_t)(slot % s->slots) * SHM_METRICS_MAX;
 }
 
+_Atomic uint64_t *shm_logger_cells(struct shm *s, uint32_t generation)
+{
+	return (_Atomic uint64_t *)(s->memory + s->at.cells) +
+	       (size_t)(s->slots + generation % SHM_GENERATIONS) * SHM_METRICS_MAX;
+}
+
 uint64_t shm_metric_sum(const struct shm *s, unsigned metric)
 {
 	const _Atomic uint64_t *cells = (const _Atomic uint64_t *)(s->memory + s->at.cells);
@@ -426,7 +432,7 @@ uint64_t shm_metric_sum(const struct shm *s, unsigned metric)
 
 	if (metric >= SHM_METRICS_MAX)
 		return 0;
-	for (unsigned slot = 0; slot < s->slots; slot++)
+	for (unsigned slot = 0; slot < s->slots + SHM_GENERATIONS; slot++)
 		sum += atomic_load_explicit(&cells[(size_t)slot * SHM_METRICS_MAX + metric],
 					    memory_order_relaxed);
 	return sum;

@@ -7,7 +7,8 @@
  *   named plugin regions | event rings[slot] | answer cache
  *
  * A slot belongs to one worker process at a time. SHM_GENERATIONS generations may live at once, so
- * there are workers * SHM_GENERATIONS slots: slot = (generation % SHM_GENERATIONS) * workers + index.
+ * there are workers * SHM_GENERATIONS slots: slot = (generation % SHM_GENERATIONS) * workers +
+ * index.
  */
 #ifndef BALEEN_CORE_PROCESS_SHM_H
 #define BALEEN_CORE_PROCESS_SHM_H
@@ -25,13 +26,20 @@
 #define SHM_RING_BYTES	 ((size_t)1 << 20)
 #define SHM_REGIONS_MAX	 64
 #define SHM_REGION_BYTES ((size_t)64 << 20) /* address space; pages appear when touched */
-#define SHM_BLOCKS_MAX	 4096		     /* block_for entries */
-#define SHM_QOD_MAX	 64		     /* queries of death remembered */
+#define SHM_BLOCKS_MAX	 4096		    /* block_for entries */
+#define SHM_QOD_MAX	 64		    /* queries of death remembered */
 
 struct shm;
 
 /* Where a worker is, for the crash report and the watchdog. Written by that worker only. */
-enum breadcrumb_hook { CRUMB_NONE, CRUMB_CLIENT, CRUMB_QUERY, CRUMB_ANSWER, CRUMB_START, CRUMB_CORE };
+enum breadcrumb_hook {
+	CRUMB_NONE,
+	CRUMB_CLIENT,
+	CRUMB_QUERY,
+	CRUMB_ANSWER,
+	CRUMB_START,
+	CRUMB_CORE
+};
 struct breadcrumb {
 	_Atomic uint32_t pid;	 /* 0: slot is free */
 	_Atomic uint32_t hook;	 /* enum breadcrumb_hook, CRUMB_NONE outside */
@@ -73,9 +81,10 @@ void *shm_cache(struct shm *s, size_t *size);
 void *shm_ring(struct shm *s, unsigned slot); /* SHM_RING_BYTES, core/process/ring.h */
 struct breadcrumb *shm_breadcrumb(struct shm *s, unsigned slot);
 void *shm_region(struct shm *s, const char *name, size_t size); /* NULL: no room */
-struct shm_block *shm_blocks(struct shm *s);	  /* SHM_BLOCKS_MAX, for block_for */
-struct shm_block *shm_deaths(struct shm *s);	  /* SHM_QOD_MAX */
-_Atomic uint64_t *shm_blocks_used(struct shm *s); /* 0: nobody needs to look */
+struct shm_block *shm_blocks(struct shm *s);			/* SHM_BLOCKS_MAX, for block_for */
+struct shm_block *shm_deaths(struct shm *s);			/* SHM_QOD_MAX */
+/* When the last entry ends, monotonic ms: later than that nobody needs to look. */
+_Atomic uint64_t *shm_blocks_used(struct shm *s);
 _Atomic uint64_t *shm_deaths_used(struct shm *s);
 
 /* The number of the set file that is to be served (sets/domains.<n>.mdb); 0: none yet. */
@@ -86,6 +95,8 @@ _Atomic uint64_t *shm_set_number(struct shm *s);
 unsigned shm_metric(struct shm *s, const char *name);
 /* The slot's cells, single writer; sum over slots to read. */
 _Atomic uint64_t *shm_cells(struct shm *s, unsigned slot);
+/* The same for the logger of a generation: sinks count too. */
+_Atomic uint64_t *shm_logger_cells(struct shm *s, uint32_t generation);
 unsigned shm_metric_count(const struct shm *s);
 const char *shm_metric_name(const struct shm *s, unsigned metric);
 uint64_t shm_metric_sum(const struct shm *s, unsigned metric);
@@ -97,26 +108,33 @@ static inline void shm_count(_Atomic uint64_t *cells, unsigned metric, uint64_t 
 }
 
 /* Process table for `status`: written by supervisor and template, read by admin. */
-enum shm_role { ROLE_NONE, ROLE_SUPERVISOR, ROLE_TEMPLATE, ROLE_WORKER, ROLE_FETCHER, ROLE_LOGGER,
-		ROLE_ADMIN };
+enum shm_role {
+	ROLE_NONE,
+	ROLE_SUPERVISOR,
+	ROLE_TEMPLATE,
+	ROLE_WORKER,
+	ROLE_FETCHER,
+	ROLE_LOGGER,
+	ROLE_ADMIN
+};
 struct shm_process {
 	_Atomic uint32_t pid; /* 0: free */
 	uint32_t role;
 	uint32_t generation;
-	uint32_t index; /* worker number */
-	_Atomic uint32_t state; /* 0 starting, 1 serving, 2 draining */
+	uint32_t index;		   /* worker number */
+	_Atomic uint32_t state;	   /* 0 starting, 1 serving, 2 draining */
 	_Atomic uint32_t restarts; /* of this place, in this generation */
-	int64_t started_us; /* wall clock */
+	int64_t started_us;	   /* wall clock */
 };
 #define SHM_PROCESSES_MAX 256
 struct shm_process *shm_processes(struct shm *s);
 
 /* Plugins out of the chain, by chain index of a generation: the chain reads one word a phase. */
 struct shm_breaker {
-	_Atomic uint32_t open;	      /* 1: out of the chain */
-	_Atomic uint32_t crashes;     /* in the window */
-	_Atomic int64_t window_ms;    /* when the window began, monotonic */
-	_Atomic int64_t retry_ms;     /* when it comes back, monotonic */
+	_Atomic uint32_t open;	   /* 1: out of the chain */
+	_Atomic uint32_t crashes;  /* in the window */
+	_Atomic int64_t window_ms; /* when the window began, monotonic */
+	_Atomic int64_t retry_ms;  /* when it comes back, monotonic */
 };
 struct shm_breaker *shm_breakers(struct shm *s, uint32_t generation); /* CONFIG_CHAIN_MAX */
 
