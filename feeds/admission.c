@@ -89,16 +89,10 @@ int hardlist_check(const struct namelist *protected, const struct name *name, ui
 
 /* ---- the popular list ---- */
 
-static int popular_read(struct source *source, const char *path, struct diags *d,
-			struct namelist *out)
+static int popular_parse(const struct source_file *file, const char *path, struct diags *d,
+			 struct namelist *out)
 {
-	struct source_file file;
-	int result = source_read(source, path, &file);
-	if (result < 0) {
-		diag_error(d, path, 0, 0, "cannot be read: %s", strerror(-result));
-		return result;
-	}
-	const char *text = (const char *)file.data, *end = text + file.size;
+	const char *text = (const char *)file->data, *end = text + file->size;
 	for (int line = 1; text < end; line++) {
 		const char *stop = memchr(text, '\n', (size_t)(end - text));
 		size_t length = stop ? (size_t)(stop - text) : (size_t)(end - text);
@@ -108,7 +102,8 @@ static int popular_read(struct source *source, const char *path, struct diags *d
 		if (t.length == 0)
 			continue;
 		if (name_from_unicode(t.at, t.length, &name) != 0)
-			diag_error(d, path, line, 1, "not a domain name (one name a line)");
+			diag_error(d, path, line, 1,
+				   "not a domain name (expected one name a line)");
 		else if (namelist_add(out, &name, false) < 0)
 			return -ENOMEM;
 	}
@@ -119,10 +114,22 @@ int popular_load(struct source *source, const char *const *files, size_t count, 
 		 struct namelist *out)
 {
 	size_t errors = d->errors;
+	struct source_file file;
 	*out = (struct namelist){0};
-	popular_read(source, feed_popular_path(), d, out);
-	for (size_t i = 0; i < count; i++)
-		popular_read(source, files[i], d, out);
+	int result = feed_data_read(source, "popular.txt", &file);
+	if (result == 0)
+		result = popular_parse(&file, file.path, d, out);
+	else
+		diag_warning(d, NULL, 0, 0,
+			     "popular.txt is not installed: threat feeds are not "
+			     "checked against popular names");
+	for (size_t i = 0; i < count; i++) {
+		result = source_read(source, files[i], &file);
+		if (result < 0)
+			diag_error(d, files[i], 0, 0, "cannot be read: %s", strerror(-result));
+		else
+			popular_parse(&file, files[i], d, out);
+	}
 	namelist_sort(out);
 	return d->errors > errors ? -EINVAL : 0;
 }

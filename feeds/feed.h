@@ -65,9 +65,10 @@ struct feed {
 	enum feed_mode mode;
 	const char *category; /* never NULL; default: "" */
 	const char *threat_type;
-	int confidence;	      /* 0..100, default 100 */
-	uint64_t refresh_ms;  /* default 1 d; the catalogue's floor holds */
-	uint64_t max_bytes;   /* of a body, default 256 MiB */
+	const char *licence;	 /* from the catalogue, or NULL */
+	int confidence;		 /* 0..100, default 100 */
+	uint64_t refresh_ms;	 /* default 1 d; the catalogue's floor holds */
+	uint64_t max_bytes;	 /* of a body, default 256 MiB */
 	const char *ca_file;	 /* absolute, or NULL: the system's */
 	const char *header_file; /* absolute, or NULL */
 	bool allow_private;	 /* redirects and names that lead to private addresses */
@@ -85,21 +86,25 @@ struct feeds {
 
 /*
  * Read the `feeds:` list (may be NULL: no feeds). Relative files are relative to `config_file`.
- * The catalogue comes from `source` (path feed_catalogue_path()). All errors go to `d`.
+ * The catalogue comes from `source`. All errors go to `d`.
  */
 int feeds_load(const struct node *list, const char *config_file, struct source *source,
 	       struct arena *a, struct diags *d, struct feeds *out);
 
 /*
- * Shadow feeds that `feeds promote` named (STATE/feeds/promoted, read through `source`) enforce from
- * here on. After feeds_load, before policies are loaded. A missing file is fine.
+ * Shadow feeds that `feeds promote` named (STATE/feeds/promoted, read through `source`) enforce
+ * from here on. After feeds_load, before policies are loaded. A missing file is fine.
  */
 void feeds_promote(struct feeds *f, struct source *source, const char *state);
 
-/* Where the catalogue stands: beside the program in a build tree, else installed. Static storage. */
-const char *feed_catalogue_path(void);
-/* The popular names that a threat feed may not add unseen; in the same folder. */
-const char *feed_popular_path(void);
+/*
+ * A data file of the program's own ("catalogue.yaml", "popular.txt"), read through `source` so that
+ * it is sealed with the rest: beside the program in a build tree, else installed. -ENOENT: neither.
+ */
+int feed_data_read(struct source *source, const char *name, struct source_file *out);
+
+/* [a-z0-9][a-z0-9._-]*, at most FEED_NAME_MAX: safe as a folder's name too. */
+bool feed_name_is_valid(const char *name);
 
 const struct feed *feeds_find(const struct feeds *f, const char *name);
 
