@@ -20,6 +20,7 @@ struct listener_sockets {
 	int *udp;	/* config.workers receivers: the reuseport group's members */
 	size_t udp_count;
 	int *udp_send;	/* one send-only socket a worker, opened after the receivers */
+	size_t udp_send_count;
 	int tcp;	/* one listening socket, accepted by every worker */
 	bool wildcard;
 	bool v6;
@@ -40,8 +41,11 @@ struct worker {
 	/* The set that new queries use; adopted at a loop tick (core/dns/set_adopt.h). */
 	struct domset *set;
 	uint64_t set_number;
+	uint64_t set_refused; /* could not be opened: not tried again */
+	struct open_set *open_sets;
 
 	/* Owned by their files. */
+	struct path *path;
 	struct cache *cache;
 	struct upstreams *upstreams;
 	struct udp_listeners *udp;
