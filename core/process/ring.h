@@ -18,11 +18,11 @@
 
 struct ring_writer {
 	struct ring *ring;
-	uint64_t head;	       /* private copy: a hostile reader cannot move it */
+	uint64_t head; /* private copy: a hostile reader cannot move it */
 	uint64_t tail_seen;
-	size_t capacity;       /* octets of data, a multiple of 8 */
-	size_t at;	       /* head modulo capacity */
-	size_t pad;	       /* octets that the reserved record skips at the end of the ring */
+	size_t capacity; /* octets of data, a multiple of 8 */
+	size_t at;	 /* head modulo capacity */
+	size_t pad;	 /* octets that the reserved record skips at the end of the ring */
 };
 
 struct ring_reader {
@@ -32,7 +32,8 @@ struct ring_reader {
 	size_t at; /* tail modulo capacity */
 };
 
-/* Zeroed memory of `size` octets (power of two times...) becomes a ring; an existing one is kept. */
+/* Zeroed memory of `size` octets (power of two times...) becomes a ring; an existing one is kept.
+ */
 void ring_init(void *memory, size_t size);
 void ring_writer_open(void *memory, struct ring_writer *out);
 void ring_reader_open(void *memory, struct ring_reader *out);

@@ -84,7 +84,8 @@ static void shm_layout(unsigned workers, uint64_t cache_bytes, struct shm_layout
 
 	(void)shm_place(&end, sizeof(struct shm_header));
 	out->names = shm_place(&end, (size_t)SHM_METRICS_MAX * SHM_METRIC_NAME);
-	out->cells = shm_place(&end, (slots + SHM_GENERATIONS) * SHM_METRICS_MAX * sizeof(uint64_t));
+	out->cells =
+		shm_place(&end, (slots + SHM_GENERATIONS) * SHM_METRICS_MAX * sizeof(uint64_t));
 	out->crumbs = shm_place(&end, slots * sizeof(struct breadcrumb));
 	out->blocks = shm_place(&end, SHM_BLOCKS_MAX * sizeof(struct shm_block));
 	out->deaths = shm_place(&end, SHM_QOD_MAX * sizeof(struct shm_block));
