@@ -6,24 +6,8 @@
  */
 #include "core/dns/query_of_death.h"
 
-#include "base/hash.h"
-
-#include <string.h>
-
-static bool entry_read(const struct shm_block *entry, struct shm_block *out)
-{
-	uint32_t before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
-
-	if (before & 1)
-		return false;
-	memcpy((uint8_t *)out + sizeof(out->sequence),
-	       (const uint8_t *)entry + sizeof(out->sequence),
-	       sizeof(*out) - sizeof(out->sequence));
-	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(&entry->sequence, memory_order_relaxed) == before &&
-	       out->check == hash_crc32c(0, (const uint8_t *)out + sizeof(out->sequence),
-					 offsetof(struct shm_block, check) - sizeof(out->sequence));
-}
+#include "base/name.h"
+#include "core/process/shm_block.h"
 
 bool query_of_death_listed(struct shm *s, const uint8_t *name, size_t length, uint16_t type,
 			   int64_t now_ms)
@@ -34,7 +18,7 @@ bool query_of_death_listed(struct shm *s, const uint8_t *name, size_t length, ui
 	if (!atomic_load_explicit(shm_deaths_used(s), memory_order_relaxed))
 		return false;
 	for (unsigned i = 0; i < SHM_QOD_MAX; i++)
-		if (deaths[i].until_ms > now_ms && entry_read(&deaths[i], &entry) &&
+		if (deaths[i].until_ms > now_ms && shm_block_read(&deaths[i], &entry) &&
 		    entry.until_ms > now_ms && (!entry.type || entry.type == type) &&
 		    name_equal(entry.name, entry.length, name, length))
 			return true;
