@@ -38,7 +38,7 @@ enum chain_next {
 enum chain_next chain_run(struct chain *c, struct query *q, enum query_phase phase,
 			  const struct baleen_answer *answer, bool dry_run);
 
-/* Does the group have any hook in that phase? One test. */
+/* Is there anything to run for the group in that phase? One test. */
 bool chain_has(const struct chain *c, uint32_t group, enum query_phase phase);
 
 /* Hand a batch to every sink (logger process). */
@@ -49,7 +49,21 @@ size_t chain_count(const struct chain *c);
 const char *chain_instance(const struct chain *c, size_t index);
 const struct baleen_plugin *chain_plugin(const struct chain *c, size_t index);
 bool chain_is_monitor(const struct chain *c, size_t index);
-/* Metric numbers are registered under baleen_<instance>_<name>. */
+/* The file that it was loaded from. */
+const char *chain_path(const struct chain *c, size_t index);
+
+/* What the plugins declare, ored (enum baleen_needs), for the workers' sandbox. */
+uint32_t chain_needs(const struct chain *c);
+
+/* Every path that a plugin will write (BALEEN_OUTPUT), relative to the state folder: somebody must
+ * make the folders, and the logger's sandbox must let them through. */
+typedef void chain_output(void *context, const char *path);
+void chain_outputs(const struct chain *c, chain_output *each, void *context);
+
+/* "pass", "block", ...; "illegal" for what is none. */
+const char *chain_verdict_word(enum baleen_verdict verdict);
+/* May a hook of that phase return it? The table of plugin.h. */
+bool chain_legal(enum query_phase phase, enum baleen_verdict verdict);
 
 /* For explain: called after each hook of the phase with what it returned (before monitor etc.). */
 typedef void chain_trace(void *context, const char *instance, enum query_phase phase,

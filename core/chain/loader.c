@@ -5,8 +5,9 @@
  * plugin do not share static variables. Runs in the template and in offline commands, never in the
  * supervisor. Invariant: no field of a descriptor is used that was not checked here.
  *
- * Who may write a plugin can do what the daemon can. So when started by root a plugin must belong to
- * root or to the owner of the configuration (who could name any file), and nobody else may write it.
+ * Who may write a plugin can do what the daemon can. So when started by root a plugin must belong
+ * to root or to the owner of the configuration (who could name any file), and nobody else may write
+ * it.
  */
 #include "core/chain/loader.h"
 
@@ -46,7 +47,7 @@ struct loading {
 };
 
 __attribute__((format(printf, 2, 3))) static int refuse(const struct loading *l, const char *format,
-							 ...)
+							...)
 {
 	char text[1024];
 	va_list ap;
@@ -237,7 +238,8 @@ static int check_options(const struct loading *l, const struct baleen_plugin *p)
 
 	for (const struct baleen_option *o = p->options; o && o->type != BALEEN_END; o++, i++) {
 		if (i == LOADER_OPTIONS_MAX)
-			return refuse(l, "%s: more than %d options (is the BALEEN_END row missing?)",
+			return refuse(l,
+				      "%s: more than %d options (is the BALEEN_END row missing?)",
 				      l->path, LOADER_OPTIONS_MAX);
 		size_t size = option_size(o->type);
 		if (!is_word(o->name, 40, '-'))
@@ -264,7 +266,8 @@ static int check_metrics(const struct loading *l, const struct baleen_plugin *p)
 
 	for (const struct baleen_metric *m = p->metrics; m && m->name; m++, i++) {
 		if (i == LOADER_METRICS_MAX)
-			return refuse(l, "%s: more than %d metrics (is the last, empty row missing?)",
+			return refuse(l,
+				      "%s: more than %d metrics (is the last, empty row missing?)",
 				      l->path, LOADER_METRICS_MAX);
 		if (!is_word(m->name, 40, '_'))
 			return refuse(l, "%s: metric %zu has no proper name ([a-z][a-z0-9_]*)",
@@ -322,18 +325,20 @@ static int take_descriptor(const struct loading *l, const struct baleen_plugin *
 			      l->path, given->major, given->minor, BALEEN_PLUGIN_MAJOR,
 			      BALEEN_PLUGIN_MINOR);
 	if (given->minor > BALEEN_PLUGIN_MINOR)
-		return refuse(l,
-			      "%s needs plugin interface %u.%u, this program has only %u.%u (a newer "
-			      "Baleen is needed)",
-			      l->path, given->major, given->minor, BALEEN_PLUGIN_MAJOR,
-			      BALEEN_PLUGIN_MINOR);
+		return refuse(
+			l,
+			"%s needs plugin interface %u.%u, this program has only %u.%u (a newer "
+			"Baleen is needed)",
+			l->path, given->major, given->minor, BALEEN_PLUGIN_MAJOR,
+			BALEEN_PLUGIN_MINOR);
 	if (given->size < LOADER_SIZE_MIN ||
 	    (given->minor == BALEEN_PLUGIN_MINOR && given->size > sizeof(*out)))
-		return refuse(l,
-			      "%s says that its descriptor has %u octets; version %u.%u has %zu (is "
-			      ".size set to sizeof?)",
-			      l->path, given->size, BALEEN_PLUGIN_MAJOR, BALEEN_PLUGIN_MINOR,
-			      sizeof(*out));
+		return refuse(
+			l,
+			"%s says that its descriptor has %u octets; version %u.%u has %zu (is "
+			".size set to sizeof?)",
+			l->path, given->size, BALEEN_PLUGIN_MAJOR, BALEEN_PLUGIN_MINOR,
+			sizeof(*out));
 	memset(out, 0, sizeof(*out));
 	memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
 	return check_descriptor(l, out);
@@ -362,8 +367,10 @@ int loader_load(const struct loader_request *request, const struct baleen_host *
 		return refuse(&l, "%s does not export " BALEEN_PLUGIN_ENTRY, l.path);
 	const struct baleen_plugin *given = at.entry(host);
 	if (!given)
-		return refuse(&l, "%s refuses this program (its entry returned NULL; host interface %u.%u)",
-			      l.path, BALEEN_PLUGIN_MAJOR, BALEEN_PLUGIN_MINOR);
+		return refuse(
+			&l,
+			"%s refuses this program (its entry returned NULL; host interface %u.%u)",
+			l.path, BALEEN_PLUGIN_MAJOR, BALEEN_PLUGIN_MINOR);
 	*path = l.path;
 	return take_descriptor(&l, given, out);
 }

@@ -7,20 +7,20 @@
 #ifndef BALEEN_CORE_CHAIN_LOADER_H
 #define BALEEN_CORE_CHAIN_LOADER_H
 
+#include "baleen/plugin.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/source.h"
-#include "baleen/plugin.h"
 
 #include <stdbool.h>
 
 struct loader_request {
 	struct source *source;
-	struct arena *arena;	   /* for the path */
-	const char *word;	   /* "blocklist", or a path that ends in .so */
-	const char *folder;	   /* plugin-folder, or NULL for the default places */
-	const char *config_file;   /* relative paths are relative to it; its owner is trusted */
-	int line, column;	   /* where the word stands, for errors */
+	struct arena *arena;	 /* for the path */
+	const char *word;	 /* "blocklist", or a path that ends in .so */
+	const char *folder;	 /* plugin-folder, or NULL for the default places */
+	const char *config_file; /* relative paths are relative to it; its owner is trusted */
+	int line, column;	 /* where the word stands, for errors */
 };
 
 /* True if `word` is a path and not a name. */

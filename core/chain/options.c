@@ -120,11 +120,11 @@ static bool read_output(const struct options_context *x, const struct baleen_opt
 	(void)o;
 	if (!node_text(n, x->d, &text))
 		return false;
-	if (text[0] == '/' && length && strncmp(text, x->state, length) == 0 &&
-	    text[length] == '/')
+	if (text[0] == '/' && length && strncmp(text, x->state, length) == 0 && text[length] == '/')
 		text += length + 1;
 	if (!*text || climbs(text)) {
-		node_error(n, x->d, "\"%s\" is no path to write (expected one below the state folder)",
+		node_error(n, x->d,
+			   "\"%s\" is no path to write (expected one below the state folder)",
 			   text);
 		return false;
 	}
@@ -160,8 +160,9 @@ static bool read_file(const struct options_context *x, const struct baleen_optio
 		free(path);
 		return false;
 	}
-	*(struct baleen_file *)at = (struct baleen_file){
-		.path = arena_strdup(x->arena, path), .data = file.data, .size = file.size};
+	*(struct baleen_file *)at = (struct baleen_file){.path = arena_strdup(x->arena, path),
+							 .data = file.data,
+							 .size = file.size};
 	free(path);
 	return true;
 }
@@ -339,10 +340,9 @@ int options_fill(const struct options_context *context, const struct baleen_plug
 		if (n) {
 			ok &= read_value(context, o, n, config);
 		} else if (required) {
-			diag_error(context->d, context->config_file, context->line,
-				   context->column, "%s: %s must be given (%s: %s)",
-				   context->instance, o->name, rows[o->type].word,
-				   o->help ? o->help : "");
+			diag_error(context->d, context->config_file, context->line, context->column,
+				   "%s: %s must be given (%s: %s)", context->instance, o->name,
+				   rows[o->type].word, o->help ? o->help : "");
 			ok = false;
 		} else {
 			ok &= read_default(context, plugin, o, config);

@@ -6,11 +6,11 @@
 #ifndef BALEEN_CORE_CHAIN_OPTIONS_H
 #define BALEEN_CORE_CHAIN_OPTIONS_H
 
+#include "baleen/plugin.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/node.h"
 #include "base/source.h"
-#include "baleen/plugin.h"
 
 struct cJSON;
 
