@@ -259,9 +259,14 @@ size_t answer_content(const struct query *q, const struct answer_content *conten
 		      size_t max)
 {
 	size_t limit = answer_limit(q);
-	size_t opt = q->edns.present ? MESSAGE_OPT_SIZE + (content->ede ? 6 : 0) : 0;
+	size_t text = content->ede && content->ede_text ? strlen(content->ede_text) : 0;
+	size_t opt = 0;
 	size_t size = content->size;
 
+	if (text > MESSAGE_EDE_TEXT_MAX)
+		text = MESSAGE_EDE_TEXT_MAX;
+	if (q->edns.present)
+		opt = MESSAGE_OPT_SIZE + (content->ede ? 6 + text : 0);
 	if (size > max || size < MESSAGE_HEADER_SIZE + q->view.name_length + 4u)
 		return 0;
 	memcpy(out, content->message, size);
@@ -292,7 +297,8 @@ size_t answer_content(const struct query *q, const struct answer_content *conten
 	/* OPT goes behind everything; its count is the last of the header. */
 	struct message_builder b = {.w = writer_make(out, max)};
 	b.w.at = size;
-	message_build_opt(&b, MESSAGE_UDP_MAX, 0, q->edns.want_dnssec, content->ede, NULL, 0);
+	message_build_opt(&b, MESSAGE_UDP_MAX, 0, q->edns.want_dnssec, content->ede,
+			  content->ede_text, text);
 	if (b.w.failed)
 		return 0;
 	uint16_t additional = (uint16_t)((out[10] << 8 | out[11]) + 1);

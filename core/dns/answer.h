@@ -24,6 +24,7 @@ enum answer_ede {
 	EDE_BLOCKED = 15,
 	EDE_PROHIBITED = 18,
 	EDE_STALE_NXDOMAIN = 19,
+	EDE_NOT_SUPPORTED = 21,
 	EDE_NO_REACHABLE_AUTHORITY = 22,
 	EDE_NETWORK_ERROR = 23,
 	EDE_INVALID_DATA = 24,
@@ -55,10 +56,11 @@ struct answer_content {
 	size_t size;
 	const uint16_t *ttls; /* offsets; may be NULL with age 0 and not stale */
 	unsigned ttl_count;
-	uint32_t age_s; /* every TTL is this much older */
-	bool stale;	/* every TTL is ANSWER_TTL_STALE */
-	bool changed;	/* not as upstream sent it (rewritten): AD goes */
-	uint16_t ede;	/* upstream's, or ours */
+	uint32_t age_s;	      /* every TTL is this much older */
+	bool stale;	      /* every TTL is ANSWER_TTL_STALE */
+	bool changed;	      /* not as upstream sent it (rewritten): AD goes */
+	uint16_t ede;	      /* upstream's, or ours */
+	const char *ede_text; /* or NULL */
 };
 size_t answer_content(const struct query *q, const struct answer_content *content, uint8_t *out,
 		      size_t max);
