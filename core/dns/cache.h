@@ -38,8 +38,7 @@ struct cache_key {
 };
 
 struct cache_entry {
-	const uint8_t
-		*message; /* in the handle's buffer, valid until the next look-up; may be edited */
+	uint8_t *message; /* in the handle's buffer until the next look-up; may be edited */
 	size_t size;
 	const uint16_t *ttls;
 	unsigned ttl_count;
