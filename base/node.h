@@ -35,7 +35,10 @@ struct node {
 	size_t count;
 };
 
-/* Parse one document. An empty document gives an empty map. Returns 0, or -EINVAL with `d` told. */
+/*
+ * Parse one document. An empty document gives an empty map. Returns 0, or -EINVAL with `d` told;
+ * then `*out` is NULL, or a whole tree, so that a caller can find the document's other errors too.
+ */
 int node_parse(const char *file, const char *text, size_t size, struct arena *a, struct diags *d,
 	       struct node **out);
 
@@ -65,11 +68,11 @@ void node_warning(const struct node *n, struct diags *d, const char *format, ...
  * `d` when the text does not fit. Return true when `*out` was set.
  */
 bool node_text(const struct node *n, struct diags *d, const char **out);
-bool node_bool(const struct node *n, struct diags *d, bool *out);	/* true|false|yes|no|on|off */
+bool node_bool(const struct node *n, struct diags *d, bool *out); /* true|false|yes|no|on|off */
 bool node_integer(const struct node *n, struct diags *d, int64_t min, int64_t max, int64_t *out);
 bool node_number(const struct node *n, struct diags *d, double min, double max, double *out);
-bool node_size(const struct node *n, struct diags *d, uint64_t *out_bytes);    /* 64MiB, 4096 */
-bool node_duration(const struct node *n, struct diags *d, uint64_t *out_ms);   /* 500ms 2s 1h 1d */
+bool node_size(const struct node *n, struct diags *d, uint64_t *out_bytes);  /* 64MiB, 4096 */
+bool node_duration(const struct node *n, struct diags *d, uint64_t *out_ms); /* 500ms 2s 1h 1d */
 bool node_choice(const struct node *n, struct diags *d, const char *const *words, int *out);
 bool node_address(const struct node *n, struct diags *d, struct addr *out);
 bool node_prefix(const struct node *n, struct diags *d, struct prefix *out);

@@ -4,8 +4,11 @@
  * sealed memfd that holds exactly those files (the snapshot). The same loading code runs on both,
  * so a worker restarted at night never sees half-edited files. Owned by the loader.
  *
- * Snapshot layout: header {magic, version, count, total size}, then per file
- * {u32 path length, u64 data size, path, NUL, data, padding to 16}. All little-endian.
+ * Answers that were failures, and folder listings, are recorded and sealed as well.
+ *
+ * Snapshot layout: header {u32 magic, u32 version, u64 count, u64 total size, u64 0}, then per
+ * answer {u32 path length, u16 kind, u16 errno, u64 data size, path, NUL, data, NUL, padding to
+ * 16}. All little-endian.
  */
 #ifndef BALEEN_BASE_SOURCE_H
 #define BALEEN_BASE_SOURCE_H
