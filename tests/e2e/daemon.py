@@ -43,6 +43,7 @@ class Daemon:
         self.port = free_port()
         self.user = user
         self.wrapper = list(wrapper)
+        self.program = PROGRAM
         self.process = None
         self.output = []
         self.crash_expected = False
@@ -94,7 +95,7 @@ class Daemon:
     def start(self, ready=True, seconds=20):
         env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "detect_leaks=0")}
         self.process = subprocess.Popen(
-            [*self.wrapper, str(PROGRAM), "run", "-c", str(self.config_file)],
+            [*self.wrapper, str(self.program), "run", "-c", str(self.config_file)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True, env=env)
         self.reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
@@ -138,7 +139,7 @@ class Daemon:
 
     def run(self, *words, code=0, stdin=None):
         """A client command with this configuration; `code` None: any."""
-        done = subprocess.run([str(PROGRAM), *words, "-c", str(self.config_file)],
+        done = subprocess.run([str(self.program), *words, "-c", str(self.config_file)],
                               capture_output=True, text=True, input=stdin, timeout=60)
         output = done.stdout + done.stderr
         assert not REPORT.search(output), output
