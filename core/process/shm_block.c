@@ -12,7 +12,7 @@
 static uint32_t shm_block_check(const struct shm_block *b)
 {
 	const size_t from = offsetof(struct shm_block, group);
-	return hash_crc32c(1, (const uint8_t *)b + from, offsetof(struct shm_block, check) - from);
+	return hash_crc32c(0, (const uint8_t *)b + from, offsetof(struct shm_block, check) - from);
 }
 
 bool shm_block_read(const struct shm_block *slot, struct shm_block *out)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The books after a crash; see the header. Invariant: the dead worker's memory is hostile. Every
+ * field of the breadcrumb is copied and checked before it is used as an index or a name.
+ */
+#include "core/process/crash.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/message_text.h"
+#include "core/chain/blocks.h"
+#include "core/chain/chain.h"
+#include "core/dns/cache.h"
+#include "core/process/shm_block.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+struct crash {
+	uint32_t hook;
+	uint32_t plugin;
+	bool in_plugin;
+	bool has_query;
+	uint16_t type;
+	struct name name;
+	char query[NAME_TEXT_MAX + MESSAGE_TYPE_TEXT + 1];
+};
+
+static const char *const crash_hooks[] = {
+	[CRUMB_NONE] = "outside any hook", [CRUMB_CLIENT] = "on_client", [CRUMB_QUERY] = "on_query",
+	[CRUMB_ANSWER] = "on_answer",	   [CRUMB_START] = "start",	 [CRUMB_CORE] = "the core",
+};
+
+static void crash_read(const struct breadcrumb *crumb, const struct generation *g,
+		       struct crash *out)
+{
+	struct breadcrumb copy;
+	unsigned labels = 0;
+
+	memset(out, 0, sizeof(*out));
+	memcpy(&copy, crumb, sizeof(copy));
+	out->hook = copy.hook <= CRUMB_CORE ? copy.hook : CRUMB_NONE;
+	out->plugin = copy.plugin;
+	out->in_plugin = out->hook >= CRUMB_CLIENT && out->hook <= CRUMB_START &&
+			 out->plugin < chain_count(g->chain);
+	if (out->hook == CRUMB_NONE || out->hook == CRUMB_START)
+		return;
+	size_t length = name_measure(copy.name, copy.name_length, &labels);
+	if (length == 0 || length != copy.name_length)
+		return;
+	char word[MESSAGE_TYPE_TEXT], text[NAME_TEXT_MAX];
+	name_set(&out->name, copy.name, length, labels);
+	out->type = copy.type;
+	out->has_query = true;
+	name_format(copy.name, text);
+	snprintf(out->query, sizeof(out->query), "%s %s", text,
+		 message_type_format(copy.type, word));
+}
+
+static void crash_log(const struct crash *c, const struct generation *g, unsigned index, pid_t pid,
+		      int status, bool hung)
+{
+	char how[64];
+	if (hung)
+		snprintf(how, sizeof(how), "hung for more than %u ms", g->config.hang_timeout_ms);
+	else if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "died of SIG%s", sigabbrev_np(WTERMSIG(status)));
+	else
+		snprintf(how, sizeof(how), "left with status %d", WEXITSTATUS(status));
+	log_error("worker %u (pid %d) %s in %s%s%s%s%s; replaced", index, (int)pid, how,
+		  c->in_plugin ? "plugin " : "",
+		  c->in_plugin ? chain_instance(g->chain, c->plugin) : crash_hooks[c->hook],
+		  c->in_plugin ? ", hook " : "", c->in_plugin ? crash_hooks[c->hook] : "",
+		  c->has_query ? ", with query " : "");
+	if (c->has_query)
+		log_error("worker %u had in hand: %s", index, c->query);
+}
+
+static void crash_break(struct shm *s, const struct generation *g, unsigned plugin, int64_t now)
+{
+	const struct config_plugin *p = &g->config.chain[plugin];
+	struct shm_breaker *b = &shm_breakers(s, g->number)[plugin];
+
+	if (b->crashes == 0 || now - b->window_ms > (int64_t)p->within_ms) {
+		b->window_ms = now;
+		b->crashes = 0;
+	}
+	b->crashes++;
+	if (b->crashes < p->max_crashes || b->open)
+		return;
+	b->retry_ms = now + (int64_t)p->retry_after_ms;
+	b->open = 1;
+	log_error("plugin %s is out of the chain: %u crashes within %llu s; it comes back in %llu "
+		  "s, until then its queries %s",
+		  chain_instance(g->chain, plugin), (unsigned)b->crashes,
+		  (unsigned long long)p->within_ms / 1000,
+		  (unsigned long long)p->retry_after_ms / 1000,
+		  p->on_failure == ON_FAILURE_CLOSED ? "get SERVFAIL (on-failure: closed)"
+						     : "pass it by (on-failure: open)");
+}
+
+void crash_sweep(struct shm *s, unsigned slot)
+{
+	size_t size;
+	void *cache = shm_cache(s, &size);
+	struct breadcrumb *crumb = shm_breadcrumb(s, slot);
+
+	(void)cache_sweep(cache, size, slot);
+	shm_block_sweep(shm_blocks(s), SHM_BLOCKS_MAX);
+	shm_block_sweep(shm_deaths(s), SHM_QOD_MAX);
+	atomic_store(&crumb->hook, CRUMB_NONE);
+	atomic_store(&crumb->pid, 0);
+}
+
+void crash_account(struct shm *s, const struct generation *g, unsigned index, pid_t pid, int status,
+		   bool hung)
+{
+	unsigned slot = shm_slot(s, g->number, index);
+	int64_t now = clock_monotonic_ms();
+	struct crash c;
+
+	crash_read(shm_breadcrumb(s, slot), g, &c);
+	crash_log(&c, g, index, pid, status, hung);
+	if (c.in_plugin)
+		crash_break(s, g, c.plugin, now);
+	if (c.has_query && deaths_add(s, c.name.wire, c.name.length, c.type, DEATHS_TTL_S, now) < 0)
+		log_warn("too many queries killed workers: this one is not remembered");
+	crash_sweep(s, slot);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker: one event loop, one thread, the DNS path. Forked by the template with everything
+ * loaded; starts plugins, enters its sandbox, reads. Invariant: leaves only after what it had taken
+ * in hand was answered, or after CHILD_DRAIN_MS.
+ */
+#include "base/log.h"
+#include "core/chain/chain.h"
+#include "core/dns/path.h"
+#include "core/process/child.h"
+#include "core/process/sandbox.h"
+#include "core/process/title.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void worker_idle(struct worker *w)
+{
+	event_base_loopbreak(w->base);
+}
+
+static void worker_leave(void *context)
+{
+	struct worker *w = context;
+	if (w->draining)
+		return;
+	w->draining = true;
+	path_drain(w, CHILD_DRAIN_MS, worker_idle);
+}
+
+/* Gauges of a predecessor in this slot say nothing about us; counters only ever grow. */
+static void worker_clear_gauges(const struct worker *w)
+{
+	const struct chain *chain = w->generation->chain;
+	for (size_t i = 0; i < chain_count(chain); i++) {
+		const struct baleen_metric *m = chain_plugin(chain, i)->metrics;
+		for (; m && m->name; m++) {
+			char name[SHM_METRIC_NAME];
+			if (m->type != BALEEN_GAUGE)
+				continue;
+			snprintf(name, sizeof(name), "baleen_%s_%s", chain_instance(chain, i),
+				 m->name);
+			unsigned number = shm_metric(w->shm, name);
+			if (number < SHM_METRICS_MAX)
+				atomic_store(&w->cells[number], 0);
+		}
+	}
+}
+
+static size_t worker_ports(const struct config *config, uint16_t *out, size_t max)
+{
+	size_t n = 0;
+	for (size_t g = 0; g < config->upstream_count; g++)
+		for (size_t s = 0; s < config->upstreams[g].server_count && n < max; s++)
+			out[n++] = config->upstreams[g].servers[s].port;
+	return n;
+}
+
+static void worker_sandbox(const struct worker *w)
+{
+	static uint16_t ports[CONFIG_UPSTREAMS_MAX * CONFIG_SERVERS_MAX];
+	const struct chain *chain = w->generation->chain;
+	struct sandbox_path paths[] = {{.path = "sets"}, {.path = "."}};
+	struct sandbox s = {.role = ROLE_WORKER, .paths = paths, .path_count = 1};
+	uint32_t needs = 0;
+
+	for (size_t i = 0; i < chain_count(chain); i++)
+		needs |= chain_plugin(chain, i)->needs;
+	s.any_tcp = needs & BALEEN_NEEDS_NETWORK;
+	if (needs & BALEEN_NEEDS_STATE_READ)
+		s.path_count = 2;
+	s.tcp_ports = ports;
+	s.tcp_port_count =
+		worker_ports(&w->generation->config, ports, sizeof(ports) / sizeof(ports[0]));
+	sandbox_enter(&s);
+}
+
+_Noreturn void worker_process(const struct child *c)
+{
+	static struct worker w;
+	char error[256] = "";
+
+	title_set("worker %u", c->index);
+	w.index = c->index;
+	w.slot = shm_slot(c->shm, c->generation->number, c->index);
+	w.generation = c->generation;
+	w.shm = c->shm;
+	w.cells = shm_cells(c->shm, w.slot);
+	w.crumb = shm_breadcrumb(c->shm, w.slot);
+	w.sockets = c->sockets;
+	w.base = child_begin(c, worker_leave, &w);
+	child_on_terminate(w.base, worker_leave, &w);
+	ring_init(shm_ring(c->shm, w.slot), SHM_RING_BYTES);
+	ring_writer_open(shm_ring(c->shm, w.slot), &w.ring);
+	worker_clear_gauges(&w);
+	atomic_store(&w.crumb->pid, (uint32_t)getpid());
+
+	if (path_init(&w, error) < 0)
+		child_failed(c, "worker %u cannot start: %s", c->index, error);
+	if (chain_start_worker(c->generation->chain, &w, w.base, error) < 0)
+		child_failed(c, "worker %u cannot start: %s", c->index, error);
+	worker_sandbox(&w);
+	path_start(&w);
+	child_ready(c);
+	event_base_dispatch(w.base);
+
+	chain_stop_worker(c->generation->chain);
+	atomic_store(&w.crumb->hook, CRUMB_NONE);
+	atomic_store(&w.crumb->pid, 0);
+	/* No tidying of memory that the kernel takes back at once anyway. */
+	_exit(0);
+}
