@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "core/dns/path_internal.h"
+#include "core/dns/set_adopt.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -202,6 +203,7 @@ static bool message_in(struct tcp_connection *c, size_t size)
 	c->in_flight++;
 	arm(c, TCP_IDLE_MS);
 	path_tick(p);
+	set_adopt(l->worker);
 	struct path_query *pq = path_begin(p, l->message, size, &c->origin);
 	if (pq)
 		path_continue(pq);

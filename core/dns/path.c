@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define SLOTS_A_BLOCK 64
+#define TICK_MS	      500
 
 enum step { STEP_ON, STEP_AGAIN, STEP_WAIT, STEP_OVER };
 
@@ -488,6 +489,16 @@ static void on_settle(evutil_socket_t fd, short what, void *context)
 	path_settle(context);
 }
 
+/* A worker that nobody asks takes up a new set as well, and lets go of the old one. */
+static void on_tick(evutil_socket_t fd, short what, void *context)
+{
+	struct path *p = context;
+
+	(void)fd;
+	(void)what;
+	set_adopt(p->worker);
+}
+
 int path_init(struct worker *w, char error[256])
 {
 	struct path *p = calloc(1, sizeof(*p));
@@ -502,6 +513,7 @@ int path_init(struct worker *w, char error[256])
 	p->chain = w->generation->chain;
 	client_memo_init(&p->clients);
 	event_assign(&p->settle, w->base, -1, 0, on_settle, p);
+	event_assign(&p->tick, w->base, -1, EV_PERSIST, on_tick, p);
 	p->view = answer_view_new();
 	p->blocks = calloc(PATH_SLOTS_MAX / SLOTS_A_BLOCK, sizeof(*p->blocks));
 	w->cache = cache_open(cache_memory, cache_size, w->slot, w->generation->config.stale_s);
@@ -526,7 +538,10 @@ fail:
 
 void path_start(struct worker *w)
 {
+	struct timeval every = {.tv_usec = TICK_MS * 1000};
+
 	set_adopt(w);
+	evtimer_add(&w->path->tick, &every);
 	udp_listeners_start(w->udp);
 	tcp_listeners_start(w->tcp);
 }
@@ -553,8 +568,8 @@ void path_drain(struct worker *w, unsigned limit_ms, void (*idle)(struct worker 
 	struct path *p = w->path;
 	struct timeval soon = {.tv_usec = 0};
 
-	if (w->draining)
-		return;
+	if (p->idle)
+		return; /* once is enough */
 	w->draining = true;
 	p->idle = idle;
 	p->drain_until_ms = clock_monotonic_ms() + limit_ms;
@@ -570,9 +585,10 @@ void path_fini(struct worker *w)
 
 	if (!p)
 		return;
-	if (w->draining)
+	if (p->idle)
 		event_del(&p->drain_timer);
 	event_del(&p->settle);
+	event_del(&p->tick);
 	tcp_listeners_free(w->tcp);
 	udp_listeners_free(w->udp);
 	upstreams_free(w->upstreams);

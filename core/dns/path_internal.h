@@ -71,6 +71,7 @@ struct path {
 	struct path_query *finished[PATH_FINISHED_MAX];
 	unsigned finished_count;
 	struct event settle;
+	struct event tick;
 
 	int64_t monotonic_us; /* of the batch at hand */
 	int64_t wall_us;
