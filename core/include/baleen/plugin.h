@@ -21,8 +21,8 @@
  * Each hook returns a verdict. PASS hands the query to the next plugin. The first other verdict
  * ends the phase, and the core acts on it: it builds block answers, adds EDE, honours monitor mode,
  * writes the event. A plugin decides; it never writes a packet. See the table at the verdicts for
- * what is legal where; an illegal verdict counts as FAIL, and so does ANSWER without an address, and
- * REWRITE or a CNAME form without a target.
+ * what is legal where; an illegal verdict counts as FAIL, and so does ANSWER without an address,
+ * and REWRITE or a CNAME form without a target.
  *
  * The cache holds only what upstream said. So on_query and on_answer run for every query, whatever
  * the cache does, and a plugin's verdict is never stored.
@@ -146,7 +146,7 @@ enum baleen_transport { BALEEN_UDP = 0, BALEEN_TCP = 1 };
 /* The question. Names are wire format (RFC 1035 3.1), lower case, with the root label. */
 struct baleen_query {
 	uint32_t size;
-	uint16_t type;	/* QTYPE */
+	uint16_t type;	  /* QTYPE */
 	uint16_t rrclass; /* QCLASS */
 	const uint8_t *name;
 	uint8_t name_length; /* octets, root label included */
@@ -157,10 +157,10 @@ struct baleen_query {
 	uint16_t client_port;
 	uint16_t udp_size; /* what the client said it takes: 512 without EDNS */
 	uint16_t reserved;
-	uint32_t group;		   /* number of the client's group, below host->group_count() */
-	const uint8_t *client;	   /* 16 octets, IPv4 as ::ffff:a.b.c.d */
-	int64_t monotonic_ms;	   /* when the batch was read; for limits and time-outs */
-	int64_t wall_us;	   /* for logs and schedules only */
+	uint32_t group;	       /* number of the client's group, below host->group_count() */
+	const uint8_t *client; /* 16 octets, IPv4 as ::ffff:a.b.c.d */
+	int64_t monotonic_ms;  /* when the batch was read; for limits and time-outs */
+	int64_t wall_us;       /* for logs and schedules only */
 };
 
 enum {
@@ -175,13 +175,13 @@ enum {
 struct baleen_record {
 	uint16_t type;
 	uint16_t rrclass;
-	uint32_t ttl; /* seconds left */
+	uint32_t ttl;	      /* seconds left */
 	const uint8_t *owner; /* wire name, lower case */
 	const uint8_t *rdata; /* as in the packet; names in it may be compressed, see `target` */
 	uint16_t rdata_length;
 	uint8_t owner_length;
-	uint8_t target_length;	/* 0: none */
-	const uint8_t *target;	/* CNAME, DNAME, HTTPS/SVCB TargetName: wire name, lower case */
+	uint8_t target_length; /* 0: none */
+	const uint8_t *target; /* CNAME, DNAME, HTTPS/SVCB TargetName: wire name, lower case */
 };
 
 struct baleen_answer {
@@ -230,9 +230,9 @@ struct baleen_why {
 	uint8_t match_length; /* the entry that matched, wire name; 0: none */
 	uint8_t target_length;
 	uint8_t address_count;
-	uint8_t exact;	       /* the match covers the asked name alone: NODATA (RFC 8020) */
+	uint8_t exact; /* the match covers the asked name alone: NODATA (RFC 8020) */
 	const uint8_t *match;
-	const uint8_t *target; /* REWRITE and FORM_CNAME, wire name */
+	const uint8_t *target;	/* REWRITE and FORM_CNAME, wire name */
 	const uint8_t *address; /* 16 octets each, IPv4 mapped */
 	const char *category;
 	const char *text; /* EDE text and event; short, printable ASCII */
@@ -282,11 +282,11 @@ struct baleen_event {
 	uint8_t name_length;
 	uint8_t transport;
 	uint8_t hop;
-	uint8_t worker; /* index */
-	const char *verdict; /* allow, block, answer, rewrite, refuse, drop, truncate, error */
-	const char *plugin;  /* that decided, or NULL */
-	const char *rule;    /* "policies/staff.yaml:8", or NULL */
-	const char *feed;    /* that decided, or NULL */
+	uint8_t worker;		  /* index */
+	const char *verdict;	  /* allow, block, answer, rewrite, refuse, drop, truncate, error */
+	const char *plugin;	  /* that decided, or NULL */
+	const char *rule;	  /* "policies/staff.yaml:8", or NULL */
+	const char *feed;	  /* that decided, or NULL */
 	const char *const *feeds; /* all that hold the name, NULL-terminated, may be empty */
 	const char *category;	  /* or NULL */
 	const char *mode;	  /* enforce or monitor */
@@ -321,7 +321,7 @@ enum baleen_type {
 	BALEEN_STRING,	 /* const char * */
 	BALEEN_CHOICE,	 /* int: index into `words` */
 	BALEEN_OUTPUT,	 /* const char *: a path to write below the state folder; "-" stays "-" */
-	BALEEN_FILE,	 /* struct baleen_file: read when the configuration is, sealed in the snapshot */
+	BALEEN_FILE,	 /* struct baleen_file: read with the configuration, sealed with it */
 	BALEEN_STRINGS,	 /* struct baleen_strings */
 	BALEEN_PREFIXES, /* struct baleen_prefixes */
 	BALEEN_NAMES,	 /* struct baleen_names: host->name_in() */
@@ -362,9 +362,9 @@ struct baleen_option {
 enum baleen_metric_type { BALEEN_COUNTER = 0, BALEEN_GAUGE = 1 };
 
 struct baleen_metric {
-	/* [a-z][a-z0-9_]*. The row's index is its number. Shown on /metrics and by `baleen stats` as
-	 * baleen_<plugin>_<name>{instance="..."}, with _total behind the name of a counter, summed over
-	 * all workers. */
+	/* [a-z][a-z0-9_]*. The row's index is its number. Shown on /metrics and by `baleen stats`
+	 * as baleen_<plugin>_<name>{instance="..."}, with _total behind the name of a counter,
+	 * summed over all workers. */
 	const char *name;
 	enum baleen_metric_type type;
 	const char *help;
@@ -420,11 +420,11 @@ enum baleen_feed_kind { BALEEN_FEED_BLOCKLIST = 0, BALEEN_FEED_THREAT = 1 };
 struct baleen_feed {
 	uint32_t size;
 	const char *name;
-	const char *category; /* "" : none */
+	const char *category;	 /* "" : none */
 	const char *threat_type; /* "" : none */
-	uint8_t kind;	      /* enum baleen_feed_kind */
-	uint8_t shadow;	      /* compiled and counted, but enforces nothing */
-	uint8_t confidence;   /* 0..100 */
+	uint8_t kind;		 /* enum baleen_feed_kind */
+	uint8_t shadow;		 /* compiled and counted, but enforces nothing */
+	uint8_t confidence;	 /* 0..100 */
 	uint8_t reserved;
 };
 
@@ -455,13 +455,15 @@ struct baleen_host {
 	void (*gauge)(const struct baleen_host *host, uint32_t metric, int64_t value);
 
 	/* The policy's outcome for the question (on_query) or for the answer's CNAME targets and
-	 * addresses (on_answer). The question's is evaluated once a query and remembered. Fills `why`;
-	 * return the verdict as it is, and the core gives the answer that the rule asks for. */
+	 * addresses (on_answer). The question's is evaluated once a query and remembered. Fills
+	 * `why`; return the verdict as it is, and the core gives the answer that the rule asks for.
+	 */
 	enum baleen_verdict (*policy)(struct baleen_call *call);
 
-	/* Every subscribed feed that lists `name` (wire, lower case), shadow ones too, deepest match
-	 * of each; returns how many there are, writes at most `max`. One lookup; the question's own
-	 * is remembered. BALEEN_NONE as a count: the set is damaged, treat as FAIL. */
+	/* Every subscribed feed that lists `name` (wire, lower case), shadow ones too, deepest
+	 * match of each; returns how many there are, writes at most `max`. One lookup; the
+	 * question's own is remembered. BALEEN_NONE as a count: the set is damaged, treat as FAIL.
+	 */
 	uint32_t (*lookup)(struct baleen_call *call, const uint8_t *name, uint8_t length,
 			   struct baleen_match *out, uint32_t max);
 	/* About a feed number; NULL if there is none. */
@@ -477,11 +479,11 @@ struct baleen_host {
 
 	/* Take a ticket: the query sleeps until host->resume(ticket) or `timeout_ms` (then `late`
 	 * applies). Return BALEEN_WAIT from the hook afterwards. The query goes on with the plugin
-	 * behind this one; this hook is not called again. 0: no ticket to be had, which is always so
-	 * in a dry run; return something else then. */
+	 * behind this one; this hook is not called again. 0: no ticket to be had, which is always
+	 * so in a dry run; return something else then. */
 	uint64_t (*wait)(struct baleen_call *call, uint32_t timeout_ms, enum baleen_verdict late);
-	/* Wake it with a verdict. `why` may be NULL; it is copied, but for `category`. Harmless when
-	 * the query is gone or was resumed: returns false. */
+	/* Wake it with a verdict. `why` may be NULL; it is copied, but for `category`. Harmless
+	 * when the query is gone or was resumed: returns false. */
 	bool (*resume)(const struct baleen_host *host, uint64_t ticket, enum baleen_verdict verdict,
 		       const struct baleen_why *why);
 
@@ -495,8 +497,8 @@ struct baleen_host {
 	 * than `size` means it did not fit and nothing but the length is valid. Sinks. */
 	size_t (*event_json)(const struct baleen_event *event, char *out, size_t size);
 
-	/* The state folder, absolute. The daemon's processes stand in it, and BALEEN_OUTPUT paths are
-	 * relative to it: just open them. */
+	/* The state folder, absolute. The daemon's processes stand in it, and BALEEN_OUTPUT paths
+	 * are relative to it: just open them. */
 	const char *(*state_folder)(const struct baleen_host *host);
 };
 
