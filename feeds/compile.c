@@ -18,7 +18,7 @@
 
 #define COMPILE_CHUNK ((size_t)256 << 10)
 
-int compile_read(int fd, struct parse *p)
+int compile_read_body(int fd, struct parse *p)
 {
 	char *chunk = malloc(COMPILE_CHUNK);
 	if (!chunk)
@@ -37,7 +37,7 @@ int compile_read(int fd, struct parse *p)
 			break;
 	}
 	free(chunk);
-	return result < 0 ? result : parse_finish(p, true);
+	return result;
 }
 
 static int compile_order(const void *a, const void *b)

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Read a list from `fd` to its end through `p`, which the caller made and reports from. */
-int compile_read(int fd, struct parse *p);
+/* Read a list from `fd` to its end into `p`, which the caller made, finishes and reports from. */
+int compile_read_body(int fd, struct parse *p);
 
 struct compile_feed {
 	const char *name;

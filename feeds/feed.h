@@ -71,7 +71,7 @@ struct feed {
 	uint64_t max_bytes;	 /* of a body, default 256 MiB */
 	const char *ca_file;	 /* absolute, or NULL: the system's */
 	const char *header_file; /* absolute, or NULL */
-	bool allow_private;	 /* redirects and names that lead to private addresses */
+	bool allow_private;	 /* redirects may lead to private addresses */
 	double shrink_limit;	 /* admission: new/old below this is refused; default 0.5 */
 	double grow_limit;	 /* and above this; default 3 */
 	int line, column;	 /* in the configuration */

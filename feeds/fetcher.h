@@ -8,7 +8,7 @@
  *   feeds/NAME/entries.held a version that admission quarantined, for release
  *   feeds/NAME/state.json   what `feeds list` shows (state.h)
  *   feeds/promoted          shadow feeds that enforce since `feeds promote`, one a line
- *   feeds.lock              held while anything below is written: one writer over generations
+ *   feeds.lock              whose turn it is to write (ownership.h): one writer over generations
  *   sets/domains.N.mdb      compiled sets; the newest and the one before are kept
  *   sets/domains.N.json     which version of which feed went in
  *
@@ -67,15 +67,19 @@ int fetcher_new(const struct fetcher_options *options, struct fetcher **out);
 void fetcher_free(struct fetcher *f);
 
 /*
- * Before the loop: lower the priority, take feeds.lock (waits for an older generation to let go, at
- * most 10 s; else sets stay as they are until it is free), remove what a dead process left, publish
- * the newest set that verifies, compile local lists that changed, rebuild where the set does not
- * match feeds and their files, and publish that. Then arm timers and watches. 0, or -errno when no
- * set could be published at all (no feeds at all is fine: an empty set is published).
+ * Before the loop: lower the priority, become the one writer (an older generation's fetcher is
+ * superseded from here on and only idles), remove what a dead process left, publish the newest set
+ * that verifies, compile local lists that changed, rebuild if the set does not match the feeds and
+ * their files, and publish that. Then arm timers and watches. 0, or -errno when no set could be
+ * published at all (no feeds at all is fine: an empty set is published).
+ *
+ * A superseded fetcher takes over again by itself, within seconds, once the newer one is gone (a
+ * reload that did not work out).
  */
 int fetcher_first_pass(struct fetcher *f);
 
-/* Let go of the lock and all timers: an older generation that leaves. */
+/* Stop timers, transfers and watches, and let go of the ownership: an older generation that leaves.
+ */
 void fetcher_stop(struct fetcher *f);
 
 enum fetcher_verb {

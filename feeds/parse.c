@@ -286,11 +286,10 @@ int parse_finish(struct parse *p, bool whole)
 		parse_begin_body(p);
 	if (p->failed)
 		return p->failed;
-	if (!whole)
-		return parse_fail(p, -EBADMSG, "the body is cut off");
 	if (p->gzip && !p->gzip_ended)
 		return parse_fail(p, -EBADMSG, "the gzip body is cut off");
-	int result = lines_finish(&p->lines, true);
+	whole = whole || p->gzip;
+	int result = lines_finish(&p->lines, whole);
 	if (result == 0 && !p->report.format && p->head_length > 0)
 		result = parse_begin_format(p);
 	if (result < 0 && p->failed == 0)

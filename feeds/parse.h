@@ -50,7 +50,8 @@ struct parse;
 int parse_new(const struct parse_options *options, struct feedfile_writer *to, struct parse **out);
 /* 0; -EBADMSG: the body is refused, the report says why; -EFBIG; other -errno (disk, memory). */
 int parse_push(struct parse *p, const void *data, size_t size);
-/* The end of the body. `whole` is the transport's word that nothing is missing. */
+/* The end of the body. `whole` is the transport's word that nothing is missing; without it a last
+ * line that has no end is dropped. */
 int parse_finish(struct parse *p, bool whole);
 const struct parse_report *parse_report(const struct parse *p);
 void parse_free(struct parse *p);

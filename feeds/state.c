@@ -40,6 +40,7 @@ static const struct state_row {
 	{"etag", offsetof(struct state, etag), STATE_TEXT_MAX},
 	{"last_modified", offsetof(struct state, last_modified),
 	 sizeof(((struct state *)0)->last_modified)},
+	{"recipe", offsetof(struct state, recipe), sizeof(((struct state *)0)->recipe)},
 	{"file_size", offsetof(struct state, file_size), 0},
 	{"file_inode", offsetof(struct state, file_inode), 0},
 	{"file_mtime_ns", offsetof(struct state, file_mtime_ns), 0},

@@ -41,6 +41,9 @@ struct state {
 	char etag[STATE_TEXT_MAX];
 	char last_modified[64];
 
+	/* What the entries depend on beside the list: origin, format, match, hard list. */
+	char recipe[64];
+
 	/* The local list as it was read last. */
 	uint64_t file_size, file_inode;
 	int64_t file_mtime_ns, file_ctime_ns;

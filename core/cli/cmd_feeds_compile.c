@@ -83,7 +83,9 @@ static int compile_one_list(struct compile_job *job, struct compile_list *list)
 	if (result == 0)
 		result = parse_new(&options, writer, &parse);
 	if (result == 0)
-		result = compile_read(fd, parse);
+		result = compile_read_body(fd, parse);
+	if (result == 0)
+		result = parse_finish(parse, true);
 	if (parse)
 		list->report = *parse_report(parse);
 	if (result == 0)
