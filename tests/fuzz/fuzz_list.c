@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of a list, in every format, cut into chunks at a place that the input chooses: the
+ * entries and rejects are the same as for the body in one piece, and every name is well formed. */
+#include "feeds/formats/format.h"
+#include "feeds/formats/lines.h"
+#include "feeds/set/domset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct outcome {
+	const struct feed_format *format;
+	struct feed_sink sink;
+	uint64_t sum; /* over everything delivered, order included */
+};
+
+static void mix(struct outcome *o, const void *data, size_t size)
+{
+	const uint8_t *octets = data;
+
+	for (size_t i = 0; i < size; i++)
+		o->sum = (o->sum ^ octets[i]) * 0x100000001b3u;
+}
+
+static int on_entry(void *context, const struct name *name, uint16_t flags)
+{
+	struct outcome *o = context;
+	uint8_t lower[NAME_WIRE_MAX];
+	unsigned labels;
+
+	if (name_measure(name->wire, name->length, &labels) != name->length)
+		abort();
+	name_lower(name->wire, name->length, lower);
+	if (memcmp(lower, name->wire, name->length) != 0)
+		abort();
+	if (!(flags & DOMSET_FLAGS_MASK))
+		abort();
+	mix(o, name->wire, name->length);
+	mix(o, &flags, sizeof(flags));
+	return 0;
+}
+
+static void on_reject(void *context, enum feed_reject reason, uint64_t line, const char *text,
+		      size_t length)
+{
+	struct outcome *o = context;
+
+	if (reason >= FEED_REJECT_REASONS)
+		abort();
+	mix(o, &reason, sizeof(reason));
+	mix(o, &line, sizeof(line));
+	mix(o, text, length);
+}
+
+static int on_line(void *context, const struct feed_line *line)
+{
+	struct outcome *o = context;
+
+	if (memchr(line->text, 0, line->length))
+		abort();
+	enum feed_match match = o->format->default_match;
+	return o->format->line(line, match, &o->sink);
+}
+
+static uint64_t run(const struct feed_format *format, const uint8_t *data, size_t size, size_t cut)
+{
+	struct outcome o = {.format = format};
+	struct lines *lines = calloc(1, sizeof(*lines));
+
+	if (!lines)
+		abort();
+	o.sink = (struct feed_sink){.context = &o, .entry = on_entry, .reject = on_reject};
+	lines->line = on_line;
+	lines->reject = on_reject;
+	lines->context = &o;
+	int result = lines_push(lines, data, cut);
+	if (result == 0)
+		result = lines_push(lines, data + cut, size - cut);
+	if (result == 0)
+		result = lines_finish(lines, true);
+	mix(&o, &result, sizeof(result));
+	free(lines);
+	return o.sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 1)
+		return 0;
+	size_t cut = data[0];
+	data++;
+	size--;
+	if (cut > size)
+		cut = size;
+	feed_format_guess((const char *)data, size);
+	for (size_t i = 0; feed_formats[i]; i++)
+		if (run(feed_formats[i], data, size, 0) != run(feed_formats[i], data, size, cut))
+			abort();
+	return 0;
+}
