@@ -123,11 +123,9 @@ static int reload_compare(const struct supervisor *s, const struct facts *f, cha
 	return -EINVAL;
 }
 
-static void want(struct supervisor *s, const struct facts *facts, int snapshot, bool recovering,
-		 int64_t when_ms)
+static void want(struct supervisor *s, const struct facts *facts, int snapshot, int64_t when_ms)
 {
 	s->wanted = true;
-	s->recovering = recovering;
 	s->wanted_ms = when_ms;
 	s->wanted_facts = *facts;
 	s->wanted_snapshot = snapshot;
@@ -151,7 +149,7 @@ static void reload_compiled(struct supervisor *s)
 		outcome(s, -EINVAL, text);
 		return;
 	}
-	want(s, &snapshot.facts, snapshot.memfd, false, 0);
+	want(s, &snapshot.facts, snapshot.memfd, 0);
 }
 
 /* ---- a generation's way ---- */
@@ -195,35 +193,27 @@ static void announce(struct supervisor *s)
 	fflush(stdout);
 }
 
+static void generation_go(struct supervised *g)
+{
+	g->state = SUPERVISED_STARTING;
+	g->deadline_ms = clock_monotonic_ms() + SUPERVISOR_START_MS;
+	generation_tell(g, LINK_GO);
+}
+
 static void generation_loaded(struct supervisor *s, struct supervised *g)
 {
 	struct supervised *old = generation_in(s, SUPERVISED_SERVING);
 	struct supervised *orphans = generation_in(s, SUPERVISED_ORPHANED);
-	if (orphans) {
-		/* Their fetcher holds the feeds' lock; it is the one that must go now. */
-		struct shm_process *rows = shm_processes(s->shm);
-		for (unsigned i = 0; i < SHM_PROCESSES_MAX; i++)
-			if (rows[i].role == ROLE_FETCHER && rows[i].pid > 1 &&
-			    rows[i].generation == orphans->number &&
-			    process_is_child((pid_t)rows[i].pid))
-				kill((pid_t)rows[i].pid, SIGTERM);
-	}
+	/* Their fetcher holds the feeds' lock: it must go now. */
+	if (orphans)
+		(void)generation_signal_orphans(s, orphans->number, ROLE_FETCHER, SIGTERM);
 	if (old) {
 		g->state = SUPERVISED_WAITING;
 		g->deadline_ms = clock_monotonic_ms() + SUPERVISOR_FETCHER_MS;
 		generation_tell(old, LINK_STOP_FETCHER);
 		return;
 	}
-	g->state = SUPERVISED_STARTING;
-	g->deadline_ms = clock_monotonic_ms() + SUPERVISOR_START_MS;
-	generation_tell(g, LINK_GO);
-}
-
-static void generation_go(struct supervised *g)
-{
-	g->state = SUPERVISED_STARTING;
-	g->deadline_ms = clock_monotonic_ms() + SUPERVISOR_START_MS;
-	generation_tell(g, LINK_GO);
+	generation_go(g);
 }
 
 static void generation_ready(struct supervisor *s, struct supervised *g)
@@ -300,7 +290,8 @@ static void template_died(struct supervisor *s, struct supervised *g, int status
 	g->pid = 0;
 	process_remove(g->row);
 	g->row = NULL;
-	if (g->state == SUPERVISED_DRAINING && generation_signal_orphans(s, g->number, 0) == 0) {
+	if (g->state == SUPERVISED_DRAINING &&
+	    generation_signal_orphans(s, g->number, ROLE_NONE, 0) == 0) {
 		log_info("generation %u has left", g->number);
 		generation_forget(s, g);
 		return;
@@ -311,17 +302,10 @@ static void template_died(struct supervisor *s, struct supervised *g, int status
 		log_error("template %u left with status %d", g->number, WEXITSTATUS(status));
 	if (g->state == SUPERVISED_SERVING && !s->stopping) {
 		g->state = SUPERVISED_ORPHANED;
-		if (!s->wanted && !generation_new(s)) {
-			want(s, &g->facts, dup(g->snapshot), true, now + s->recover_delay_ms);
-			s->recover_delay_ms = s->recover_delay_ms == 0 ? SUPERVISOR_RECOVER_MS
-								       : s->recover_delay_ms * 2;
-			if (s->recover_delay_ms > SUPERVISOR_RECOVER_MAX_MS)
-				s->recover_delay_ms = SUPERVISOR_RECOVER_MAX_MS;
-		}
 		return;
 	}
 	bool starting = g->state <= SUPERVISED_STARTING;
-	(void)generation_signal_orphans(s, g->number, SIGKILL);
+	(void)generation_signal_orphans(s, g->number, ROLE_NONE, SIGKILL);
 	g->state = SUPERVISED_DRAINING;
 	g->deadline_ms = now + 1000;
 	if (starting && !s->stopping)
@@ -415,6 +399,19 @@ static void on_signals(struct supervisor *s)
 	reap(s);
 }
 
+/* A template died and nobody is on the way to take its place: the same snapshot once more. */
+static void recover(struct supervisor *s, int64_t now_ms)
+{
+	struct supervised *orphans = generation_in(s, SUPERVISED_ORPHANED);
+	if (!orphans || reload_busy(s) || generation_in(s, SUPERVISED_SERVING))
+		return;
+	want(s, &orphans->facts, dup(orphans->snapshot), now_ms + s->recover_delay_ms);
+	s->recover_delay_ms =
+		s->recover_delay_ms == 0 ? SUPERVISOR_RECOVER_MS : s->recover_delay_ms * 2;
+	if (s->recover_delay_ms > SUPERVISOR_RECOVER_MAX_MS)
+		s->recover_delay_ms = SUPERVISOR_RECOVER_MAX_MS;
+}
+
 static void tick(struct supervisor *s, int64_t now_ms)
 {
 	for (unsigned i = 0; i < SUPERVISED_MAX; i++) {
@@ -427,15 +424,16 @@ static void tick(struct supervisor *s, int64_t now_ms)
 		else if (late && g->pid)
 			kill(g->pid, SIGKILL);
 		else if (late)
-			(void)generation_signal_orphans(s, g->number, SIGKILL);
+			(void)generation_signal_orphans(s, g->number, ROLE_NONE, SIGKILL);
 		if (g->state == SUPERVISED_DRAINING && g->pid == 0 &&
-		    generation_signal_orphans(s, g->number, 0) == 0) {
+		    generation_signal_orphans(s, g->number, ROLE_NONE, 0) == 0) {
 			log_info("generation %u has left", g->number);
 			generation_forget(s, g);
 		}
 	}
 	if (s->stopping)
 		return;
+	recover(s, now_ms);
 	try_wanted(s, now_ms);
 	if (s->again && !reload_busy(s))
 		reload_begin(s);
@@ -516,7 +514,7 @@ int supervisor_run(const char *config_path)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	block_signals(&s);
 	s.round = 1;
-	want(&s, &first.facts, first.memfd, false, 0);
+	want(&s, &first.facts, first.memfd, 0);
 	try_wanted(&s, clock_monotonic_ms());
 	loop(&s);
 	supervisor_cleanup(&s);

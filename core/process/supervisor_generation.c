@@ -126,7 +126,8 @@ void generation_tell(struct supervised *g, enum link_kind kind)
 		log_warn("cannot tell template %u: %s", g->number, strerror(-r));
 }
 
-unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, int sig)
+unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, enum shm_role role,
+				   int sig)
 {
 	struct shm_process *rows = shm_processes(s->shm);
 	unsigned n = 0;
@@ -137,9 +138,12 @@ unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, int si
 		if (pid <= 1 || rows[i].generation != number || rows[i].role < ROLE_WORKER ||
 		    !process_is_child(pid))
 			continue;
-		process_state(&rows[i], PROCESS_DRAINING);
-		if (sig)
+		if (role != ROLE_NONE && rows[i].role != role)
+			continue;
+		if (sig) {
+			process_state(&rows[i], PROCESS_DRAINING);
 			kill(pid, sig);
+		}
 		n++;
 	}
 	return n;
@@ -148,7 +152,7 @@ unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, int si
 void generation_drain(struct supervisor *s, struct supervised *g)
 {
 	if (g->state == SUPERVISED_ORPHANED)
-		(void)generation_signal_orphans(s, g->number, SIGTERM);
+		(void)generation_signal_orphans(s, g->number, ROLE_NONE, SIGTERM);
 	else
 		generation_tell(g, LINK_DRAIN);
 	g->state = SUPERVISED_DRAINING;
@@ -182,7 +186,7 @@ bool generation_place_free(struct supervisor *s, uint32_t number)
 		if (g->pid)
 			kill(g->pid, SIGKILL);
 		else
-			(void)generation_signal_orphans(s, g->number, SIGKILL);
+			(void)generation_signal_orphans(s, g->number, ROLE_NONE, SIGKILL);
 	}
 	return is_free;
 }

@@ -78,7 +78,6 @@ struct supervisor {
 
 	/* A generation that is to start as soon as its slots are free. */
 	bool wanted;
-	bool recovering; /* it replaces one whose template died */
 	int64_t wanted_ms;
 	uint32_t recover_delay_ms;
 	struct facts wanted_facts;
@@ -105,7 +104,9 @@ void generation_drain(struct supervisor *s, struct supervised *g);
 void generation_forget(struct supervisor *s, struct supervised *g);
 /* Is the number's place in shared memory free? If not, who is there is ended by force. */
 bool generation_place_free(struct supervisor *s, uint32_t number);
-/* Signal what is left of a generation whose template is gone; how many there are. */
-unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, int sig);
+/* Signal what is left of a generation whose template is gone (ROLE_NONE: all of it; sig 0: only
+ * count); how many there are. */
+unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, enum shm_role role,
+				   int sig);
 
 #endif

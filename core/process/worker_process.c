@@ -11,7 +11,6 @@
 #include "core/process/sandbox.h"
 #include "core/process/title.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,25 +27,6 @@ static void worker_leave(void *context)
 		return;
 	w->draining = true;
 	path_drain(w, CHILD_DRAIN_MS, worker_idle);
-}
-
-/* Gauges of a predecessor in this slot say nothing about us; counters only ever grow. */
-static void worker_clear_gauges(const struct worker *w)
-{
-	const struct chain *chain = w->generation->chain;
-	for (size_t i = 0; i < chain_count(chain); i++) {
-		const struct baleen_metric *m = chain_plugin(chain, i)->metrics;
-		for (; m && m->name; m++) {
-			char name[SHM_METRIC_NAME];
-			if (m->type != BALEEN_GAUGE)
-				continue;
-			snprintf(name, sizeof(name), "baleen_%s_%s", chain_instance(chain, i),
-				 m->name);
-			unsigned number = shm_metric(w->shm, name);
-			if (number < SHM_METRICS_MAX)
-				atomic_store(&w->cells[number], 0);
-		}
-	}
 }
 
 static size_t worker_ports(const struct config *config, uint16_t *out, size_t max)
@@ -94,7 +74,6 @@ _Noreturn void worker_process(const struct child *c)
 	child_on_terminate(w.base, worker_leave, &w);
 	ring_init(shm_ring(c->shm, w.slot), SHM_RING_BYTES);
 	ring_writer_open(shm_ring(c->shm, w.slot), &w.ring);
-	worker_clear_gauges(&w);
 	atomic_store(&w.crumb->pid, (uint32_t)getpid());
 
 	if (path_init(&w, error) < 0)
