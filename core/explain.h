@@ -38,12 +38,15 @@ struct explain_request {
 	struct name name;
 	uint16_t type;
 	struct addr client;
+	bool has_group; /* this group, whoever the client is; no allow-clients either */
+	uint32_t group;
 	const char *listener; /* its name, or NULL: the first */
 	uint8_t transport;    /* enum baleen_transport */
 	bool has_time;	      /* else now */
 	int64_t wall_s;
-	const char *const *answers; /* records in presentation format, NULL-terminated; NULL: none.
-				       None at all: answer hooks do not run */
+	/* Records in presentation format, NULL-terminated. NULL or none: answer hooks do not run.
+	 */
+	const char *const *answers;
 };
 
 /* One step: what stood there and what came of it. */
@@ -69,7 +72,7 @@ struct explain_feed {
 	const char *name;
 	const char *category;
 	const char *match; /* the listed name, presentation format */
-	bool exact;
+	const char *how;   /* exact, subtree, below */
 	bool threat;
 	bool shadow;
 	int64_t since_s; /* wall clock; 0: not known */
@@ -118,5 +121,14 @@ void explain_fini(struct explain_result *r);
 /* One screen, for people; and all of it, for programs. */
 void explain_print(const struct explain_result *r, FILE *out);
 struct cJSON *explain_json(const struct explain_result *r);
+
+/*
+ * A request as JSON, as it comes over the control socket, to its reply (explain_request.c):
+ *   {"name": "x.example", "type": "A", "client": "10.0.0.1", "listener": "lab", "transport": "udp",
+ *    "at": "2026-03-02T10:00:00+01:00", "answers": ["x.example CNAME y.example"]}
+ * Only `name` must be there. The reply is explain_json's object with `ok` true and `screen`, what
+ * explain_print prints; or {"ok": false, "error": a sentence}. Free with cJSON_Delete.
+ */
+struct cJSON *explain_reply(struct explain *e, const struct cJSON *request);
 
 #endif

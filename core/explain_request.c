@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests for an explanation as JSON, from the control socket or the command line, checked field
+ * by field, and the reply. Throw-away child of the template, or the user's process. Owns nothing.
+ * Invariant: every field is bounded and of its type, or the reply says which is not.
+ */
+#include "core/explain.h"
+
+#include "base/message_text.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define REQUEST_ANSWERS_MAX 64
+
+struct asked {
+	struct explain_request request;
+	const char *answers[REQUEST_ANSWERS_MAX + 1];
+};
+
+static const char *text_of(const cJSON *request, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, key));
+}
+
+/* "2026-03-02T10:00:00+01:00", with Z, or without a zone: local time. */
+static bool parse_time(const char *text, int64_t *out)
+{
+	static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
+					    "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		struct tm tm = {.tm_isdst = -1};
+		const char *end = strptime(text, forms[i], &tm);
+		if (!end)
+			continue;
+		if (!*end) {
+			*out = mktime(&tm);
+			return true;
+		}
+		struct tm zone = tm;
+		const char *after = strptime(end, "%z", &zone); /* takes Z, +01:00 and +0100 */
+		if (!after || *after)
+			continue;
+		*out = timegm(&tm) - zone.tm_gmtoff;
+		return true;
+	}
+	return false;
+}
+
+static bool read_who(const cJSON *request, struct asked *a, const char **what)
+{
+	const char *client = text_of(request, "client");
+	const char *transport = text_of(request, "transport");
+
+	*what = "client is no address";
+	if (addr_parse(client ? client : "127.0.0.1", &a->request.client) < 0)
+		return false;
+	*what = "transport is neither udp nor tcp";
+	if (transport && strcmp(transport, "udp") != 0 && strcmp(transport, "tcp") != 0)
+		return false;
+	a->request.transport = transport && strcmp(transport, "tcp") == 0 ? BALEEN_TCP : BALEEN_UDP;
+	a->request.listener = text_of(request, "listener");
+	return true;
+}
+
+static bool read_what(const cJSON *request, struct asked *a, const char **what)
+{
+	const char *name = text_of(request, "name");
+	const char *type = text_of(request, "type");
+	const char *at = text_of(request, "at");
+
+	*what = "name is no domain name";
+	if (!name || name_from_unicode(name, strlen(name), &a->request.name) < 0)
+		return false;
+	*what = "type is no record type (expected A, HTTPS, TYPE65280, ...)";
+	a->request.type = TYPE_A;
+	if (type && message_type_parse(type, strlen(type), &a->request.type) < 0)
+		return false;
+	*what = "at is no time (expected 2026-03-02T10:00:00+01:00)";
+	a->request.has_time = at != NULL;
+	return !at || parse_time(at, &a->request.wall_s);
+}
+
+static bool read_answers(const cJSON *request, struct asked *a, const char **what)
+{
+	const cJSON *answers = cJSON_GetObjectItemCaseSensitive(request, "answers");
+	const cJSON *item;
+	size_t n = 0;
+
+	*what = "answers is no list of at most 64 records";
+	if (answers && !cJSON_IsArray(answers))
+		return false;
+	cJSON_ArrayForEach(item, answers)
+	{
+		if (!cJSON_IsString(item) || n == REQUEST_ANSWERS_MAX)
+			return false;
+		a->answers[n++] = item->valuestring;
+	}
+	a->request.answers = a->answers;
+	return true;
+}
+
+static cJSON *failed(const char *error)
+{
+	cJSON *reply = cJSON_CreateObject();
+	cJSON_AddBoolToObject(reply, "ok", false);
+	cJSON_AddStringToObject(reply, "error", error);
+	return reply;
+}
+
+static void add_screen(cJSON *reply, const struct explain_result *result)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	explain_print(result, out);
+	if (fclose(out) == 0)
+		cJSON_AddStringToObject(reply, "screen", text);
+	free(text);
+}
+
+cJSON *explain_reply(struct explain *e, const cJSON *request)
+{
+	struct asked a = {0};
+	struct explain_result result;
+	char error[EXPLAIN_ERROR_MAX] = "";
+	const char *what;
+	cJSON *reply;
+
+	if (!read_what(request, &a, &what) || !read_who(request, &a, &what) ||
+	    !read_answers(request, &a, &what))
+		return failed(what);
+	if (explain_decide(e, &a.request, &result, error) < 0) {
+		reply = failed(error);
+	} else {
+		reply = explain_json(&result);
+		cJSON_AddBoolToObject(reply, "ok", true);
+		add_screen(reply, &result);
+	}
+	explain_fini(&result);
+	return reply;
+}
