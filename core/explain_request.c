@@ -71,7 +71,7 @@ static bool read_what(const cJSON *request, struct asked *a, const char **what)
 {
 	const char *name = text_of(request, "name");
 	const char *type = text_of(request, "type");
-	const char *at = text_of(request, "at");
+	const cJSON *at = cJSON_GetObjectItemCaseSensitive(request, "at");
 
 	*what = "name is no domain name";
 	if (!name || name_from_unicode(name, strlen(name), &a->request.name) < 0)
@@ -80,9 +80,14 @@ static bool read_what(const cJSON *request, struct asked *a, const char **what)
 	a->request.type = TYPE_A;
 	if (type && message_type_parse(type, strlen(type), &a->request.type) < 0)
 		return false;
-	*what = "at is no time (expected 2026-03-02T10:00:00+01:00)";
-	a->request.has_time = at != NULL;
-	return !at || parse_time(at, &a->request.wall_s);
+	*what = "at is no time (expected 2026-03-02T10:00:00+01:00, or seconds since 1970)";
+	a->request.has_time = at && !cJSON_IsNull(at);
+	if (cJSON_IsNumber(at)) {
+		a->request.wall_s = (int64_t)at->valuedouble;
+		return at->valuedouble >= 0 && at->valuedouble < 1e11;
+	}
+	return !a->request.has_time ||
+	       (cJSON_IsString(at) && parse_time(at->valuestring, &a->request.wall_s));
 }
 
 static bool read_answers(const cJSON *request, struct asked *a, const char **what)
@@ -92,7 +97,7 @@ static bool read_answers(const cJSON *request, struct asked *a, const char **wha
 	size_t n = 0;
 
 	*what = "answers is no list of at most 64 records";
-	if (answers && !cJSON_IsArray(answers))
+	if (answers && !cJSON_IsNull(answers) && !cJSON_IsArray(answers))
 		return false;
 	cJSON_ArrayForEach(item, answers)
 	{

@@ -5,8 +5,6 @@
  * hangs in it costs that child. Bounded: four at a time, ten seconds, 4 MiB.
  */
 #include "base/log.h"
-#include "base/message_text.h"
-#include "base/name.h"
 #include "core/explain.h"
 #include "core/process/admin.h"
 #include "core/process/title.h"
@@ -25,63 +23,6 @@
 #define EXPLAIN_CHILDREN_MAX 4
 #define EXPLAIN_LIMIT_S	     10
 #define EXPLAIN_OUTPUT_MAX   (4u << 20)
-#define EXPLAIN_ANSWERS_MAX  64
-
-struct explain_text {
-	struct explain_request request;
-	const char *answers[EXPLAIN_ANSWERS_MAX + 1];
-};
-
-static const char *field(const cJSON *o, const char *key)
-{
-	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-}
-
-static bool request_answers(const cJSON *request, struct explain_text *out)
-{
-	const cJSON *list = cJSON_GetObjectItemCaseSensitive(request, "answers"), *item;
-	size_t n = 0;
-	if (!list || cJSON_IsNull(list))
-		return true;
-	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > EXPLAIN_ANSWERS_MAX)
-		return false;
-	cJSON_ArrayForEach(item, list)
-	{
-		if (!cJSON_IsString(item))
-			return false;
-		out->answers[n++] = item->valuestring;
-	}
-	out->request.answers = n ? out->answers : NULL;
-	return true;
-}
-
-/* NULL, or what is wrong with it. */
-static const char *request_read(const cJSON *request, struct explain_text *out)
-{
-	struct explain_request *r = &out->request;
-	const char *name = field(request, "name"), *type = field(request, "type");
-	const char *client = field(request, "client"), *transport = field(request, "transport");
-	const cJSON *at = cJSON_GetObjectItemCaseSensitive(request, "at");
-
-	memset(out, 0, sizeof(*out));
-	r->type = TYPE_A;
-	if (!name || name_from_unicode(name, strlen(name), &r->name) < 0)
-		return "name: not a domain name";
-	if (type && message_type_parse(type, strlen(type), &r->type) < 0)
-		return "type: not a record type";
-	if (addr_parse(client ? client : "127.0.0.1", &r->client) < 0)
-		return "client: not an address";
-	if (transport && strcmp(transport, "tcp") == 0)
-		r->transport = BALEEN_TCP;
-	r->listener = field(request, "listener");
-	if (cJSON_IsNumber(at)) {
-		r->has_time = true;
-		r->wall_s = (int64_t)at->valuedouble;
-	} else if (at && !cJSON_IsNull(at)) {
-		return "at: not a number of seconds";
-	}
-	return request_answers(request, out) ? NULL : "answers: not a list of records";
-}
 
 static cJSON *explain_error(const char *text)
 {
@@ -92,13 +33,12 @@ static cJSON *explain_error(const char *text)
 }
 
 /* In the child. */
-static cJSON *explain_run(struct admin *a, const struct explain_request *request)
+static cJSON *explain_run(struct admin *a, const cJSON *request)
 {
 	uint64_t number = atomic_load(shm_set_number(a->shm));
 	char error[EXPLAIN_ERROR_MAX] = "", set_error[DOMSET_ERROR_MAX] = "";
 	struct domset *set = NULL;
 	struct explain *e = NULL;
-	struct explain_result result;
 
 	if (number) {
 		char *path = setfiles_path(".", number, "mdb");
@@ -112,14 +52,10 @@ static cJSON *explain_run(struct admin *a, const struct explain_request *request
 	}
 	if (explain_new(a->generation, set, number, ".", &e, error) < 0)
 		return explain_error(error);
-	if (explain_decide(e, request, &result, error) < 0)
-		return explain_error(error);
-	cJSON *o = explain_json(&result);
-	cJSON_AddBoolToObject(o, "ok", true);
-	return o;
+	return explain_reply(e, request);
 }
 
-static _Noreturn void explain_child(struct admin *a, const struct explain_request *request, int fd)
+static _Noreturn void explain_child(struct admin *a, const cJSON *request, int fd)
 {
 	title_set("explain");
 	signal(SIGTERM, SIG_DFL);
@@ -184,15 +120,9 @@ static unsigned explain_running(const struct admin *a)
 
 void admin_explain(struct admin_connection *c, const cJSON *request)
 {
-	static struct explain_text text;
 	struct admin *a = c->admin;
 	int pipes[2];
 
-	const char *wrong = request_read(request, &text);
-	if (wrong) {
-		admin_reply_error(c, "%s", wrong);
-		return;
-	}
 	if (explain_running(a) >= EXPLAIN_CHILDREN_MAX || pipe2(pipes, O_CLOEXEC) < 0) {
 		admin_reply_error(c, "too many rehearsals at once; try again");
 		return;
@@ -200,7 +130,7 @@ void admin_explain(struct admin_connection *c, const cJSON *request)
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(pipes[0]);
-		explain_child(a, &text.request, pipes[1]);
+		explain_child(a, request, pipes[1]);
 	}
 	close(pipes[1]);
 	(void)fcntl(pipes[0], F_SETFL, O_NONBLOCK);
