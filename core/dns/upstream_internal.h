@@ -7,6 +7,7 @@
 #ifndef BALEEN_CORE_DNS_UPSTREAM_INTERNAL_H
 #define BALEEN_CORE_DNS_UPSTREAM_INTERNAL_H
 
+#include "base/log.h"
 #include "core/dns/upstream.h"
 
 #include <event2/bufferevent.h>
@@ -79,6 +80,8 @@ struct server {
 	unsigned falls; /* signs of trouble since the last answer */
 	unsigned rises;
 	bool down;
+	int64_t fell_ms; /* the first of them */
+	struct log_limit log;
 	int64_t probe_ms;	/* when a question may be sent there to see */
 	int64_t plain_until_ms; /* it did not understand EDNS */
 };
@@ -152,8 +155,8 @@ size_t flight_encode(const struct flight *f, uint16_t id, bool plain, uint8_t *o
 struct server *server_choose(struct flight *f);
 /* One more to ask beside it, to learn about it: a dead one that may be back, or a rival. */
 struct server *server_to_probe(struct flight *f, const struct server *chosen, int64_t now_ms);
-void server_answered(struct server *s, int64_t rtt_us);
-void server_troubled(struct server *s, int64_t now_ms);
+void server_answered(struct server *s, int64_t rtt_us, int64_t now_ms);
+void server_troubled(struct server *s, bool unreachable, int64_t now_ms);
 uint32_t server_wait_us(const struct server *s);
 
 /* upstream_udp.c. send: 0 or -errno; then the server counts as failed for this flight. */

@@ -9,8 +9,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-#define FALL		4 /* signs of trouble in a row until a server is down */
-#define RISE		2 /* answers in a row until it is up again */
+#define FALL		4   /* signs of trouble in a row until a server is down */
+#define RISE		2   /* answers in a row until it is up again */
+#define SILENCE_MS	500 /* and for how long nothing must have been heard */
 #define PROBE_MS	1000
 #define EXPLORE_ONE_IN	32
 #define WAIT_UNKNOWN_US 400000
@@ -62,16 +63,18 @@ struct server *server_to_probe(struct flight *f, const struct server *chosen, in
 	return s != chosen && !s->down && eligible(f, s) ? s : NULL;
 }
 
-static void say(const struct server *s, const char *what)
+static void say(struct server *s, const char *what, int64_t now_ms)
 {
 	char text[ENDPOINT_TEXT_MAX];
+	uint64_t held;
 
-	log_info("upstream %s (%s) is %s", endpoint_format(&s->endpoint, text),
-		 s->group->config->name, what);
+	if (log_limit(&s->log, now_ms, &held))
+		log_info("upstream %s (%s) is %s", endpoint_format(&s->endpoint, text),
+			 s->group->config->name, what);
 }
 
 /* RFC 6298's estimator. */
-void server_answered(struct server *s, int64_t rtt_us)
+void server_answered(struct server *s, int64_t rtt_us, int64_t now_ms)
 {
 	uint32_t rtt = rtt_us < 1 ? 1 : rtt_us > 10000000 ? 10000000 : (uint32_t)rtt_us;
 
@@ -88,22 +91,25 @@ void server_answered(struct server *s, int64_t rtt_us)
 	s->falls = 0;
 	if (s->down && ++s->rises >= RISE) {
 		s->down = false;
-		say(s, "back");
+		say(s, "back", now_ms);
 	}
 }
 
-void server_troubled(struct server *s, int64_t now_ms)
+/* A slow server is late often, but it is heard between; one that the kernel cannot reach is not. */
+void server_troubled(struct server *s, bool unreachable, int64_t now_ms)
 {
 	s->rises = 0;
 	if (s->down) {
 		s->probe_ms = now_ms + PROBE_MS;
 		return;
 	}
-	if (++s->falls < FALL)
+	if (!s->falls++)
+		s->fell_ms = now_ms;
+	if (s->falls < FALL || (!unreachable && now_ms - s->fell_ms < SILENCE_MS))
 		return;
 	s->down = true;
 	s->probe_ms = now_ms + PROBE_MS;
-	say(s, "down");
+	say(s, "down", now_ms);
 }
 
 uint32_t server_wait_us(const struct server *s)

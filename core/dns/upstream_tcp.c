@@ -149,7 +149,7 @@ static void on_event(struct bufferevent *stream, short what, void *context)
 	link->stream = NULL;
 	bufferevent_free(stream);
 	if (count && !reused)
-		server_troubled(s, clock_monotonic_ms());
+		server_troubled(s, true, clock_monotonic_ms());
 	for (unsigned i = 0; i < count; i++)
 		if (!reused || pending[i].retried || link_ask(link, pending[i].flight, true) < 0)
 			flight_server_failed(pending[i].flight, s, true);

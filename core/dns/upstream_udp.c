@@ -95,7 +95,7 @@ static void socket_failed(struct udp_socket *socket)
 	struct upstreams *u = s->upstreams;
 	struct attempt *a = u->oldest;
 
-	server_troubled(s, clock_monotonic_ms());
+	server_troubled(s, true, clock_monotonic_ms());
 	while (a && socket->out) {
 		if (a->socket != socket) {
 			a = a->newer;
@@ -127,7 +127,8 @@ static void datagram(struct udp_socket *socket, const uint8_t *data, size_t size
 	}
 	struct flight *f = a->flight;
 	bool plain = a->plain;
-	server_answered(s, clock_monotonic_us() - a->sent_us);
+	int64_t now_us = clock_monotonic_us();
+	server_answered(s, now_us - a->sent_us, now_us / 1000);
 	attempt_drop(u, a);
 	if (f)
 		flight_reply(f, s, data, size, false, plain);
@@ -224,7 +225,7 @@ int udp_send(struct flight *f, struct server *s, int64_t now_us)
 		n = send(socket->fd, query, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != ENOBUFS) {
 		error = -errno;
-		server_troubled(s, now_us / 1000);
+		server_troubled(s, true, now_us / 1000);
 		return error;
 	}
 	struct attempt *a = attempt_new(u, f, socket, id, now_us);
@@ -251,7 +252,7 @@ void udp_mark_late(struct flight *f, int64_t now_us)
 		if (a->late || now_us - a->sent_us < server_wait_us(a->server))
 			continue;
 		a->late = true;
-		server_troubled(a->server, now_us / 1000);
+		server_troubled(a->server, false, now_us / 1000);
 	}
 }
 
@@ -260,7 +261,7 @@ void udp_tidy(struct upstreams *u, int64_t now_us)
 	while (u->oldest && now_us - u->oldest->sent_us > u->attempt_age_us) {
 		struct attempt *a = u->oldest;
 		if (!a->late)
-			server_troubled(a->server, now_us / 1000);
+			server_troubled(a->server, false, now_us / 1000);
 		attempt_drop(u, a);
 	}
 	for (size_t g = 0; g < u->group_count; g++)
