@@ -52,6 +52,10 @@ struct admin {
 	struct admin_connection connections[ADMIN_CONNECTIONS_MAX];
 	unsigned connection_count;
 	uint64_t next_serial;
+	struct { /* sinks by chain index: what they could not write, and when that last grew */
+		uint64_t lost;
+		int64_t lost_ms;
+	} sinks[CONFIG_CHAIN_MAX];
 	int64_t started_us;
 	bool leaving;
 };
@@ -76,6 +80,8 @@ void admin_on_fetcher(evutil_socket_t fd, short what, void *admin);
 /* ---- admin_status.c ---- */
 cJSON *admin_status(struct admin *a);
 cJSON *admin_stats(struct admin *a);
+/* Look at what the sinks lost; every second. */
+void admin_status_tick(evutil_socket_t fd, short what, void *admin);
 /* Is everything in place to answer queries? Why not, in `text`. */
 bool admin_is_ready(struct admin *a, char *text, size_t size);
 

@@ -133,7 +133,7 @@ void admin_on_fetcher(evutil_socket_t fd, short what, void *context)
 			continue;
 		}
 		cJSON *reply = reply_ok();
-		cJSON_AddStringToObject(reply, "text", m.text);
+		cJSON_AddStringToObject(reply, "message", m.text);
 		admin_reply(c, reply);
 	}
 }

@@ -76,6 +76,11 @@ _Noreturn void admin_process(const struct child *c)
 		child_failed(c, "the admin process cannot start: out of memory");
 	if (c->handover->admin >= 0 && admin_http_start(&a, c->handover->admin) < 0)
 		child_failed(c, "the admin process cannot start: HTTP");
+	const struct timeval second = {.tv_sec = 1};
+	struct event *tick = event_new(a.base, -1, EV_PERSIST, admin_status_tick, &a);
+	if (!tick || event_add(tick, &second) < 0)
+		child_failed(c, "the admin process cannot start: out of memory");
+	admin_status_tick(-1, 0, &a);
 	admin_sandbox();
 	child_ready(c);
 	event_base_dispatch(a.base);

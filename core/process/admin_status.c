@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A process that was restarted, or a sink that lost something, this long ago is news. */
+#define STATUS_RECENT_MS 60000
+
 static void add_number(cJSON *o, const char *key, uint64_t n)
 {
 	cJSON_AddNumberToObject(o, key, (double)n);
@@ -67,7 +70,7 @@ static cJSON *status_processes(struct admin *a, cJSON *degraded, int64_t *starte
 		cJSON_AddItemToArray(list, status_process(&p, now));
 		if (p.role == ROLE_SUPERVISOR)
 			*started_us = p.started_us;
-		if (p.restarts == 0)
+		if (p.restarts == 0 || now - p.started_us > STATUS_RECENT_MS * 1000LL)
 			continue;
 		if (p.role == ROLE_WORKER)
 			snprintf(who, sizeof(who), "worker %u", p.index);
@@ -81,6 +84,38 @@ static cJSON *status_processes(struct admin *a, cJSON *degraded, int64_t *starte
 }
 
 /* ---- plugins and feeds ---- */
+
+void admin_status_tick(evutil_socket_t fd, short what, void *context)
+{
+	struct admin *a = context;
+	const struct chain *chain = a->generation->chain;
+	char name[SHM_METRIC_NAME];
+	(void)fd;
+
+	for (size_t i = 0; i < chain_count(chain); i++) {
+		if (chain_plugin(chain, i)->kind != BALEEN_SINK)
+			continue;
+		snprintf(name, sizeof(name), "plugin_lost_events_total{plugin=\"%s\"}",
+			 chain_instance(chain, i));
+		unsigned metric = shm_metric(a->shm, name);
+		uint64_t lost = metric < SHM_METRICS_MAX ? shm_metric_sum(a->shm, metric) : 0;
+		if (lost > a->sinks[i].lost && what)
+			a->sinks[i].lost_ms = clock_monotonic_ms();
+		a->sinks[i].lost = lost;
+	}
+}
+
+static void status_sink(struct admin *a, size_t i, cJSON *o, cJSON *degraded)
+{
+	char text[160];
+	add_number(o, "lost", a->sinks[i].lost);
+	if (a->sinks[i].lost_ms == 0 ||
+	    clock_monotonic_ms() - a->sinks[i].lost_ms > STATUS_RECENT_MS)
+		return;
+	snprintf(text, sizeof(text), "plugin %s: events are being lost, %llu so far",
+		 chain_instance(a->generation->chain, i), (unsigned long long)a->sinks[i].lost);
+	cJSON_AddItemToArray(degraded, cJSON_CreateString(text));
+}
 
 static const char *const kind_words[] = {"filter", "guard", "sink"};
 
@@ -107,6 +142,8 @@ static cJSON *status_plugins(struct admin *a, cJSON *degraded)
 		cJSON_AddStringToObject(o, "state", out ? "out of the chain" : "ok");
 		add_number(o, "crashes", breakers[i].crashes);
 		cJSON_AddItemToArray(list, o);
+		if (p->kind == BALEEN_SINK)
+			status_sink(a, i, o, degraded);
 		if (!out)
 			continue;
 		snprintf(text, sizeof(text),

@@ -183,6 +183,8 @@ bool generation_place_free(struct supervisor *s, uint32_t number)
 		    g->number % SHM_GENERATIONS != number % SHM_GENERATIONS)
 			continue;
 		is_free = false;
+		if (g->state == SUPERVISED_DRAINING && clock_monotonic_ms() < g->deadline_ms)
+			continue; /* it has its time; a reload can wait that long */
 		if (g->pid)
 			kill(g->pid, SIGKILL);
 		else

@@ -102,7 +102,7 @@ struct supervised *generation_new(struct supervisor *s); /* loading, waiting or 
 void generation_tell(struct supervised *g, enum link_kind kind);
 void generation_drain(struct supervisor *s, struct supervised *g);
 void generation_forget(struct supervisor *s, struct supervised *g);
-/* Is the number's place in shared memory free? If not, who is there is ended by force. */
+/* Is the number's place in shared memory free? Who is still there has until its deadline. */
 bool generation_place_free(struct supervisor *s, uint32_t number);
 /* Signal what is left of a generation whose template is gone (ROLE_NONE: all of it; sig 0: only
  * count); how many there are. */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `baleen run`: this process becomes the supervisor. */
+#include "core/cli/cli.h"
+#include "core/cli/cmd.h"
+#include "core/process/supervisor.h"
+
+int cmd_run(int argc, char **argv)
+{
+	struct cli_options o;
+	int code = cli_options(argc, argv, "run -c FILE", false, 0, 0, &o);
+	return code >= 0 ? code : supervisor_run(o.config);
+}
