@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding or making a set for `baleen explain -c`. Runs in the user's process; owns a temporary
+ * folder only while a set is made. Invariant: a set that cannot be read is an error, not an empty
+ * one.
+ */
+#include "core/cli/explain_set.h"
+
+#include "feeds/compile.h"
+#include "feeds/setfiles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SET_PATH_MAX 4096
+
+static int open_bound(const char *path, const struct feeds *feeds, struct domset **out,
+		      char error[DOMSET_ERROR_MAX])
+{
+	int r = domset_open(path, DOMSET_CHECK_ALL, out, error);
+	if (r == 0) {
+		r = domset_bind(*out, feeds);
+		if (r < 0) {
+			domset_close(*out);
+			snprintf(error, DOMSET_ERROR_MAX, "%s: %s", path, strerror(-r));
+		}
+	}
+	return r;
+}
+
+/* One local list into a feed file. */
+static int read_list(const struct feed *feed, const char *to)
+{
+	const struct parse_options options = {.format = feed->format,
+					      .match = feed->match,
+					      .max_bytes = feed->max_bytes};
+	struct feedfile_writer *writer = NULL;
+	struct feedfile_change change;
+	struct parse *parse = NULL;
+
+	int fd = open(feed->file, O_RDONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : feedfile_begin(to, NULL, (uint64_t)time(NULL), &writer);
+	if (r == 0)
+		r = parse_new(&options, writer, &parse);
+	if (r == 0)
+		r = compile_read_body(fd, parse);
+	if (r == 0)
+		r = parse_finish(parse, true);
+	if (r == 0)
+		r = feedfile_finish(writer, NULL, NULL, &change);
+	if (r < 0)
+		fprintf(stderr, "note: feed %s: %s: %s\n", feed->name, feed->file,
+			parse && parse_report(parse)->error[0] ? parse_report(parse)->error
+							       : strerror(-r));
+	if (r == 0)
+		r = feedfile_publish(writer, to);
+	else if (writer)
+		feedfile_abandon(writer);
+	if (parse)
+		parse_free(parse);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int compile(const struct feeds *feeds, const char *folder, struct domset **out,
+		   char error[DOMSET_ERROR_MAX])
+{
+	struct compile_feed *lists = calloc(feeds->count, sizeof(*lists));
+	char path[SET_PATH_MAX];
+	struct domset_stats stats;
+	size_t count = 0;
+	int r = lists ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < feeds->count; i++) {
+		const struct feed *feed = &feeds->items[i];
+		if (!feed->file) {
+			fprintf(stderr, "note: feed %s has not been fetched yet\n", feed->name);
+			continue;
+		}
+		snprintf(path, sizeof(path), "%s/%zu", folder, i);
+		if (read_list(feed, path) < 0)
+			continue;
+		lists[count++] = (struct compile_feed){feed->name, strdup(path)};
+	}
+	snprintf(path, sizeof(path), "%s/set", folder);
+	if (r == 0)
+		r = compile_set(path, lists, count, 0, &stats, NULL);
+	if (r < 0)
+		snprintf(error, DOMSET_ERROR_MAX, "cannot compile the lists: %s", strerror(-r));
+	else
+		r = open_bound(path, feeds, out, error);
+	/* An open set needs its name no more. */
+	unlink(path);
+	for (size_t i = 0; i < count; i++) {
+		unlink(lists[i].path);
+		free((char *)lists[i].path);
+	}
+	free(lists);
+	return r;
+}
+
+static void tell_missing(const struct domset *set, const struct feeds *feeds)
+{
+	for (size_t i = 0; i < feeds->count; i++) {
+		bool there = false;
+		for (size_t k = 0; k < domset_feed_count(set) && !there; k++)
+			there = domset_feed_number(set, k) == i;
+		if (!there)
+			fprintf(stderr, "note: feed %s is not in the compiled set\n",
+				feeds->items[i].name);
+	}
+}
+
+int explain_set_open(const struct generation *g, struct domset **out, uint64_t *number,
+		     char error[DOMSET_ERROR_MAX])
+{
+	const struct feeds *feeds = &g->config.feeds;
+	char folder[] = "/tmp/baleen-explain-XXXXXX";
+
+	*out = NULL;
+	*number = setfiles_newest(g->config.state, UINT64_MAX);
+	if (*number) {
+		char *path = setfiles_path(g->config.state, *number, "mdb");
+		int r = path ? open_bound(path, feeds, out, error) : -ENOMEM;
+		free(path);
+		if (r == 0)
+			tell_missing(*out, feeds);
+		return r;
+	}
+	if (!feeds->count)
+		return 0;
+	if (!mkdtemp(folder)) {
+		int r = -errno;
+		snprintf(error, DOMSET_ERROR_MAX, "%s: %s", folder, strerror(-r));
+		return r;
+	}
+	int r = compile(feeds, folder, out, error);
+	rmdir(folder);
+	return r;
+}
