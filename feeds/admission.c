@@ -119,19 +119,19 @@ int popular_load(struct source *source, const char *const *files, size_t count, 
 	int result = feed_data_read(source, "popular.txt", &file);
 	if (result == 0)
 		result = popular_parse(&file, file.path, d, out);
-	else
+	else if (result == -ENOENT)
 		diag_warning(d, NULL, 0, 0,
-			     "popular.txt is not installed: threat feeds are not "
-			     "checked against popular names");
-	for (size_t i = 0; i < count; i++) {
+			     "popular.txt is not installed: threat feeds are checked against "
+			     "the `protected:` files alone");
+	for (size_t i = 0; i < count && result != -ENOMEM; i++) {
 		result = source_read(source, files[i], &file);
-		if (result < 0)
-			diag_error(d, files[i], 0, 0, "cannot be read: %s", strerror(-result));
+		if (result == 0)
+			result = popular_parse(&file, files[i], d, out);
 		else
-			popular_parse(&file, files[i], d, out);
+			diag_error(d, files[i], 0, 0, "cannot be read: %s", strerror(-result));
 	}
 	namelist_sort(out);
-	return d->errors > errors ? -EINVAL : 0;
+	return result == -ENOMEM ? result : d->errors > errors ? -EINVAL : 0;
 }
 
 int popular_hits_init(struct popular_hits *h, const struct namelist *popular)

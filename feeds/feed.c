@@ -292,6 +292,9 @@ int feeds_load(const struct node *list, const char *config_file, struct source *
 	size_t errors = d->errors;
 	struct feed_loader l = {config_file, source, a, d, {0}, 0};
 	l.catalogue_result = catalogue_load(source, a, d, &l.catalogue);
+	/* Read now, so that the fetcher finds it in the snapshot; it says so if it is missing. */
+	struct source_file popular;
+	(void)feed_data_read(source, "popular.txt", &popular);
 	out->items = arena_alloc(a, (list->count + 1) * sizeof(*out->items));
 	for (const struct node *n = list->children; n; n = n->next)
 		feed_load(&l, n, out);

@@ -156,10 +156,12 @@ static int fetcher_new_lists(struct fetcher *f)
 	if (result < 0)
 		return result;
 	diag_init(&d);
-	/* What is wrong in these files was said when the configuration was checked. */
-	popular_load(o->source, o->protected_files, o->protected_count, &d, &f->popular);
+	result = popular_load(o->source, o->protected_files, o->protected_count, &d, &f->popular);
+	for (size_t i = 0; i < d.count; i++)
+		log_warn("%s%s%s", d.items[i].file ? d.items[i].file : "",
+			 d.items[i].file ? ": " : "", d.items[i].text);
 	diag_fini(&d);
-	return 0;
+	return result == -ENOMEM ? result : 0;
 }
 
 int fetcher_new(const struct fetcher_options *options, struct fetcher **out)

@@ -110,7 +110,10 @@ int cmd_feeds_list(int argc, char **argv)
 	char age[32];
 	code = 0;
 	if (options.json) {
-		code = list_print_json(all);
+		cJSON *root = cJSON_CreateObject();
+		cJSON_AddItemToObject(root, "feeds", all);
+		code = list_print_json(root);
+		all = root; /* holds it from here on */
 	} else {
 		printf("%-28s %-12s %10s %10s %8s %s\n", "feed", "status", "names", "rejected",
 		       "checked", "error");
