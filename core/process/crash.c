@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message_text.h"
-#include "core/chain/blocks.h"
 #include "core/chain/chain.h"
 #include "core/dns/cache.h"
 #include "core/process/shm_block.h"
@@ -101,6 +100,32 @@ static void crash_break(struct shm *s, const struct generation *g, unsigned plug
 						     : "pass it by (on-failure: open)");
 }
 
+/* In place of the same query's entry, of one that is over, or of the one that ends first. */
+static void crash_remember(struct shm *s, const struct crash *c, int64_t now)
+{
+	struct shm_block *slots = shm_deaths(s), *best = &slots[0];
+	struct shm_block b = {.group = UINT32_MAX,
+			      .until_ms = now + CRASH_DEATH_MS,
+			      .type = c->type,
+			      .length = c->name.length};
+	int64_t best_until = INT64_MAX;
+
+	memcpy(b.name, c->name.wire, c->name.length);
+	for (unsigned i = 0; i < SHM_QOD_MAX; i++) {
+		struct shm_block old;
+		int64_t until = shm_block_read(&slots[i], &old) ? old.until_ms : 0;
+		if (until && old.type == c->type &&
+		    name_equal(old.name, old.length, c->name.wire, c->name.length))
+			until = INT64_MIN;
+		if (until < best_until) {
+			best_until = until;
+			best = &slots[i];
+		}
+	}
+	if (shm_block_write(best, &b))
+		atomic_store(shm_deaths_used(s), (uint64_t)b.until_ms);
+}
+
 void crash_sweep(struct shm *s, unsigned slot)
 {
 	size_t size;
@@ -125,7 +150,7 @@ void crash_account(struct shm *s, const struct generation *g, unsigned index, pi
 	crash_log(&c, g, index, pid, status, hung);
 	if (c.in_plugin)
 		crash_break(s, g, c.plugin, now);
-	if (c.has_query && deaths_add(s, c.name.wire, c.name.length, c.type, DEATHS_TTL_S, now) < 0)
-		log_warn("too many queries killed workers: this one is not remembered");
+	if (c.has_query)
+		crash_remember(s, &c, now);
 	crash_sweep(s, slot);
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define CRASH_DEATH_MS 600000 /* how long a query that killed a worker gets SERVFAIL */
+
 /*
  * Log the breadcrumb of worker `index`, count the crash against the plugin that it was in (out of
  * the chain from max-crashes within the window on), remember the query, and sweep what the worker

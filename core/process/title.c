@@ -31,7 +31,7 @@ void title_init(int argc, char **argv)
 			end += strlen(environ[count]) + 1;
 		count++;
 	}
-	/* The variables must live on elsewhere before their memory becomes the title. */
+	/* Arguments and variables must live on elsewhere before their memory becomes the title. */
 	char **moved = calloc(count + 1, sizeof(*moved));
 	if (!moved)
 		return;
@@ -40,9 +40,15 @@ void title_init(int argc, char **argv)
 		if (!moved[i])
 			return;
 	}
+	char *begin = argv[0];
+	for (int i = 0; i < argc; i++) {
+		argv[i] = strdup(argv[i]);
+		if (!argv[i])
+			abort();
+	}
 	environ = moved;
-	title_begin = argv[0];
-	title_room = (size_t)(end - argv[0]);
+	title_begin = begin;
+	title_room = (size_t)(end - begin);
 }
 
 void title_set(const char *format, ...)
