@@ -19,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCAL_SETTLE_MS 200 /* several writes in a row are one change */
+#define LOCAL_RETRY_MS	10000 /* after what is not the list's fault: a full disk, no memory */
+#define LOCAL_SETTLE_MS 200   /* several writes in a row are one change */
 
 static const char *local_leaf(const struct feed *feed)
 {
@@ -69,6 +70,12 @@ static void local_remember(struct state *s, const struct stat *st)
 	s->file_ctime_ns = local_ns(st->st_ctim);
 }
 
+static void local_again(struct fetcher_feed *ff)
+{
+	ff->state.file_mtime_ns = 0;
+	fetcher_arm(ff->timer, LOCAL_RETRY_MS);
+}
+
 static void local_read(struct fetcher_feed *ff, int fd, const struct stat *before)
 {
 	struct stat after;
@@ -76,7 +83,7 @@ static void local_read(struct fetcher_feed *ff, int fd, const struct stat *befor
 	local_remember(&ff->state, before);
 	int result = take_begin(ff);
 	if (result < 0) {
-		ff->state.file_mtime_ns = 0;
+		local_again(ff);
 		take_failed(ff, strerror(-result));
 		return;
 	}
@@ -90,7 +97,7 @@ static void local_read(struct fetcher_feed *ff, int fd, const struct stat *befor
 		return;
 	}
 	if (result < 0 && result != -EBADMSG && result != -EFBIG)
-		ff->state.file_mtime_ns = 0; /* not the file's fault: try again */
+		local_again(ff);
 	if (result < 0) {
 		const char *why = parse_report(ff->parse)->error;
 		char text[PARSE_ERROR_MAX];
@@ -101,7 +108,7 @@ static void local_read(struct fetcher_feed *ff, int fd, const struct stat *befor
 	}
 	result = take_end(ff, true);
 	if (result < 0 && result != -EBADMSG) {
-		ff->state.file_mtime_ns = 0;
+		local_again(ff);
 		take_write_state(ff);
 	}
 }

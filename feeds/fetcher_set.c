@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SET_SCHEDULE_MS	 300
@@ -43,7 +44,65 @@ static void set_plan_fini(struct set_plan *plan)
 	free(plan->versions);
 }
 
-/* `entries` is there and cannot be read: fall back on the version before, or fetch it anew. */
+/* Every name that the published set lists for this feed. */
+static int set_copy_feed(struct domset *set, size_t index, struct feedfile_writer *to)
+{
+	struct domset_walk *walk;
+	struct name name;
+	uint32_t combination;
+	int result = domset_walk_new(set, &walk);
+	if (result < 0)
+		return result;
+	while ((result = domset_walk_next(walk, &name, &combination)) == 1) {
+		size_t count;
+		const struct domset_entry *entries = domset_combination(set, combination, &count);
+		for (size_t i = 0; i < count && result == 1; i++)
+			if (entries[i].feed == index &&
+			    feedfile_add(to, &name, entries[i].flags) < 0)
+				result = -EIO;
+		if (result < 0)
+			break;
+	}
+	domset_walk_free(walk);
+	return result;
+}
+
+/* Make the feed's file anew from the set that is served, so that no name is let through meanwhile.
+ */
+static int set_recover(struct fetcher_feed *ff)
+{
+	struct fetcher *f = ff->fetcher;
+	struct domset *set;
+	struct feedfile_writer *writer;
+	struct feedfile_change change;
+	char error[DOMSET_ERROR_MAX];
+	char *from = f->set_number ? setfiles_path(f->state, f->set_number, "mdb") : NULL;
+	char *to = state_path(f->state, ff->feed->name, "entries");
+	int result = from && to ? domset_open(from, DOMSET_CHECK_ALL, &set, error) : -ENOENT;
+	if (result < 0)
+		goto done;
+	size_t index = 0, count = domset_feed_count(set);
+	while (index < count && strcmp(domset_feed_name(set, index), ff->feed->name) != 0)
+		index++;
+	result = index < count ? feedfile_begin(to, NULL, (uint64_t)time(NULL), &writer) : -ENOENT;
+	if (result == 0) {
+		result = set_copy_feed(set, index, writer);
+		if (result == 0)
+			result = feedfile_finish(writer, NULL, NULL, &change);
+		if (result == 0)
+			result = feedfile_publish(writer, to);
+		else
+			feedfile_abandon(writer);
+	}
+	domset_close(set);
+done:
+	free(from);
+	free(to);
+	return result;
+}
+
+/* `entries` is there and cannot be read: fall back on what the served set holds of it or on the
+ * version before, and read the list anew soon. */
 static void set_damaged(struct fetcher_feed *ff, int error)
 {
 	struct state *s = &ff->state;
@@ -56,13 +115,19 @@ static void set_damaged(struct fetcher_feed *ff, int error)
 	s->etag[0] = s->last_modified[0] = '\0';
 	s->file_mtime_ns = 0;
 	s->checked_s = 0;
+	fetcher_arm(ff->timer, SET_SCHEDULE_MS);
+	if (set_recover(ff) == 0) {
+		log_info("feed %s: taken from set %" PRIu64 " for the time being", ff->feed->name,
+			 ff->fetcher->set_number);
+		take_write_state(ff);
+		return;
+	}
 	if (take_promote_file(ff, "entries.prev") == 0)
 		return;
 	s->entries = 0;
 	s->version = 0;
 	snprintf(why, sizeof(why), "its file on disk is unreadable: %s", strerror(-error));
 	take_failed(ff, why);
-	fetcher_arm(ff->timer, SET_SCHEDULE_MS);
 }
 
 static int set_owner_order(const void *a, const void *b)
