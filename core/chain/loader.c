@@ -178,16 +178,32 @@ static int private_copy(const struct source_file *file)
 	return fd;
 }
 
+/*
+ * A path to the copy that no other copy had: glibc takes an equal path for the same library,
+ * although descriptors are used again. The count goes into the path as a row of "/" and "/.", which
+ * mean the same to the kernel.
+ */
+static void copy_path(int fd, char out[128])
+{
+	static unsigned count;
+	size_t n = (size_t)snprintf(out, 128, "/proc/self/fd");
+
+	count++;
+	for (unsigned bit = 0; bit < 24; bit++)
+		n += (size_t)snprintf(out + n, 128 - n, count >> bit & 1 ? "/." : "/");
+	snprintf(out + n, 128 - n, "/%d", fd);
+}
+
 static int open_copy(const struct loading *l, const struct source_file *file, void **handle)
 {
-	char self[64];
+	char self[128];
 
 	if (file->size < sizeof(Elf64_Ehdr) || memcmp(file->data, ELFMAG, SELFMAG) != 0)
 		return refuse(l, "%s is not a shared object", l->path);
 	int fd = private_copy(file);
 	if (fd < 0)
 		return refuse(l, "%s: cannot make a private copy: %s", l->path, strerror(-fd));
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	copy_path(fd, self);
 	*handle = dlopen(self, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	const char *error = *handle ? NULL : dlerror();
 	close(fd);
