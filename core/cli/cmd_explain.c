@@ -8,9 +8,9 @@
 
 #include "base/diag.h"
 #include "base/log.h"
-#include "core/cli/explain_set.h"
 #include "core/explain.h"
 #include "core/process/control.h"
+#include "core/rehearsal_set.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ static int offline(const struct explain_options *o, cJSON **reply)
 		return 1;
 	}
 	diag_fini(&diags);
-	r = explain_set_open(g, &set, &number, set_error);
+	r = rehearsal_set_open(g, NULL, &set, &number, set_error);
 	if (r < 0)
 		fprintf(stderr, "baleen explain: %s\n", set_error);
 	if (r == 0) {

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `baleen check`: everything that a start would refuse, and what it would accept but should not be
+ * there, without a daemon: configuration, policies, plugins and their options, the policies' own
+ * tests. Runs in the user's process; the checks themselves are those of the daemon's compile child.
+ */
+#include "base/diag.h"
+#include "base/log.h"
+#include "base/source.h"
+#include "core/cli/cli.h"
+#include "core/cli/cmd.h"
+#include "core/generation.h"
+#include "core/policy_tests.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] = "check [-c FILE] [--sets SET.mdb] [--json]";
+
+static int check(const char *config, const char *sets, struct diags *d,
+		 struct policy_tests_count *tests)
+{
+	struct generation *g = NULL;
+	struct source *source = source_disk();
+	if (!source)
+		return -ENOMEM;
+	int r = generation_load(source, config, NULL, 0, d, &g);
+	if (r < 0)
+		return r;
+	policy_lint(g->policy, d);
+	r = policy_tests_run(g, sets, d, tests);
+	generation_free(g);
+	return r;
+}
+
+static void add_findings(cJSON *to, const struct diags *d, enum diag_level level)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		const struct diag *item = &d->items[i];
+		if (item->level != level)
+			continue;
+		cJSON *o = cJSON_CreateObject();
+		cJSON_AddItemToArray(to, o);
+		if (item->file)
+			cJSON_AddStringToObject(o, "file", item->file);
+		else
+			cJSON_AddNullToObject(o, "file");
+		cJSON_AddNumberToObject(o, "line", item->line);
+		cJSON_AddNumberToObject(o, "column", item->column);
+		cJSON_AddStringToObject(o, "message", item->text);
+	}
+}
+
+static void print_json(bool ok, const struct diags *d, const struct policy_tests_count *tests)
+{
+	cJSON *o = cJSON_CreateObject();
+	cJSON_AddBoolToObject(o, "ok", ok);
+	add_findings(cJSON_AddArrayToObject(o, "errors"), d, DIAG_ERROR);
+	add_findings(cJSON_AddArrayToObject(o, "warnings"), d, DIAG_WARNING);
+	cJSON *t = cJSON_AddObjectToObject(o, "tests");
+	cJSON_AddNumberToObject(t, "passed", (double)tests->passed);
+	cJSON_AddNumberToObject(t, "failed", (double)tests->failed);
+	cli_print_json(o);
+	cJSON_Delete(o);
+}
+
+static void print_text(bool ok, const char *config, const struct diags *d,
+		       const struct policy_tests_count *tests)
+{
+	diag_print(d, stderr);
+	printf("%s: %s: %zu error%s, %zu warning%s, %zu of %zu policy tests passed\n", config,
+	       ok ? "fine" : "not fine", d->errors, d->errors == 1 ? "" : "s", d->warnings,
+	       d->warnings == 1 ? "" : "s", tests->passed, tests->passed + tests->failed);
+}
+
+int cmd_check(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"sets", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{0},
+	};
+	const char *config = CONFIG_DEFAULT_PATH, *sets = NULL;
+	struct policy_tests_count tests = {0};
+	struct diags d;
+	bool json = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			config = optarg;
+			break;
+		case 's':
+			sets = optarg;
+			break;
+		case 'j':
+			json = true;
+			break;
+		default:
+			return cli_usage(usage);
+		}
+	}
+	if (optind != argc)
+		return cli_usage(usage);
+
+	log_set_level(LOG_WARN_);
+	diag_init(&d);
+	int r = check(config, sets, &d, &tests);
+	if (r < 0 && d.errors == 0)
+		diag_error(&d, config, 0, 0, "%s", strerror(-r));
+	bool ok = r == 0 && d.errors == 0;
+	if (json)
+		print_json(ok, &d, &tests);
+	else
+		print_text(ok, config, &d, &tests);
+	diag_fini(&d);
+	return ok ? CLI_FINE : CLI_FAILED;
+}
