@@ -25,7 +25,8 @@ enum {
 	DOMSET_SUBTREE = 2,
 	DOMSET_BELOW = 4,
 };
-/* The same three bits again, shifted: the feed's own exceptions, which undo only its own matches. */
+/* The same three bits again, shifted: the feed's own exceptions, which undo only its own matches.
+ */
 #define DOMSET_EXCEPT(bits)	      ((bits) << 3)
 #define DOMSET_IMPORTANT(bits)	      ((bits) << 6) /* beats an exception that is not important */
 #define DOMSET_EXCEPT_IMPORTANT(bits) ((bits) << 9)
@@ -54,15 +55,15 @@ void domset_close(struct domset *s);
 int domset_bind(struct domset *s, const struct feeds *feeds);
 
 struct domset_match {
-	uint8_t labels;	      /* labels of the listed name; the asked name has domset_result.labels */
+	uint8_t labels; /* labels of the listed name; the asked name has domset_result.labels */
 	uint32_t combination; /* domset_combination() says which feeds, how */
 };
 
 struct domset_result {
-	unsigned count;	      /* listed ancestors, the asked name included, deepest first */
-	unsigned labels;      /* of the asked name */
+	unsigned count;	       /* listed ancestors, the asked name included, deepest first */
+	unsigned labels;       /* of the asked name */
 	struct feedmask feeds; /* every feed that matches, its own exceptions applied */
-	bool damaged;	      /* a block did not decode: the caller must not treat it as "not listed" */
+	bool damaged; /* a block did not decode: the caller must not treat it as "not listed" */
 	struct domset_match at[NAME_LABELS_MAX + 1]; /* only `count` are set */
 };
 
@@ -136,7 +137,7 @@ int domset_preload(void);
  * Write a set to `path` (which must not exist), fsynced, not renamed. Anonymous memory stays under
  * 64 MiB whatever the input. 0 or -errno (-ENOSPC, -EILSEQ for an unsorted stream, ...).
  */
-int domset_build(const char *path, const struct domset_build *options,
-		 struct domset_stream *stream, struct domset_stats *out);
+int domset_build(const char *path, const struct domset_build *options, struct domset_stream *stream,
+		 struct domset_stats *out);
 
 #endif

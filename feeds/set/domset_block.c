@@ -71,7 +71,7 @@ static int id_of(const struct domset_block *b, unsigned name, uint32_t *id)
 }
 
 /* Eight fields of `width` (0..8) bits, spread to one an octet. */
-static uint64_t spread(uint64_t x, unsigned width)
+static inline uint64_t spread(uint64_t x, unsigned width)
 {
 	uint64_t one = ((uint64_t)1 << width) - 1;
 	uint64_t two = ((uint64_t)1 << 2 * width) - 1;
@@ -90,15 +90,21 @@ static unsigned sum_octets(uint64_t x)
 	return (unsigned)((pairs * 0x0001000100010001u) >> 48);
 }
 
-/* For each octet of x: its high bit set if it is at most `limit` (0..255). */
-static uint64_t at_most(uint64_t x, unsigned limit)
+/* For each octet of x: its high bit set if it is at most `limit`. */
+static inline uint64_t at_most(uint64_t x, size_t limit)
 {
-	/* Nine-bit compare in two halves, because fields use all eight bits. */
-	uint64_t l = limit * 0x0001000100010001u;
+	/* Nine-bit subtractions in two halves, because the fields use all eight bits. */
 	const uint64_t guard = 0x0100010001000100u, field = 0x00ff00ff00ff00ffu;
-	uint64_t even = ((l | guard) - (x & field)) & guard;
-	uint64_t odd = ((l | guard) - (x >> 8 & field)) & guard;
+	uint64_t l = (limit < 255 ? limit : 255) * 0x0001000100010001u | guard;
+	uint64_t even = (l - (x & field)) & guard;
+	uint64_t odd = (l - (x >> 8 & field)) & guard;
 	return even >> 1 | odd << 7;
+}
+
+/* The octets of a word before octet i (0..7). */
+static inline uint64_t below_octet(unsigned i)
+{
+	return ((uint64_t)1 << 8 * i) - 1;
 }
 
 /* The state of a scan: the asked key, and how much of it is matched. */
@@ -113,27 +119,40 @@ struct scan {
 
 enum { SCAN_BELOW, SCAN_PREFIX, SCAN_ABOVE, SCAN_BAD }; /* the entry's place relative to the key */
 
-/* Compare a suffix of `bits` at `bit` with the key from `matched` on; moves `matched`. */
-static int scan_suffix(struct scan *s, uint32_t bit, uint32_t bits)
+/*
+ * Compare a suffix of `bits` at `bit` with the key from `matched` on; moves `matched`. This is
+ * where a lookup's time goes. The bits are taken from a register as long as a whole code is in it,
+ * so that one token waits for the other only by the code table.
+ */
+static inline int scan_suffix(struct scan *s, uint32_t bit, uint32_t bits)
 {
 	if (bit + bits > s->end)
 		return SCAN_BAD;
-	uint32_t stop = bit + bits;
+	const struct domset_decoder *d = s->decoder;
 	size_t matched = s->matched;
-	while (bit + DOMSET_MIN_CODE_BITS <= stop) {
-		uint64_t v = domset_bits(s->data, bit);
-		uint32_t code = s->decoder->code[v & ((1u << DOMSET_MAX_CODE_BITS) - 1)];
-		unsigned octets = DOMSET_CODE_OCTETS(code);
-		uint64_t text = s->decoder->text[DOMSET_CODE_TOKEN(code)];
-		bit += DOMSET_CODE_BITS(code);
-		if (!octets) {
+	int left = (int)bits, have = 0;
+	uint64_t v = 0;
+	while (left >= DOMSET_MIN_CODE_BITS) {
+		if (have < DOMSET_MAX_CODE_BITS + 8) {
+			v = domset_bits(s->data, bit + bits - (uint32_t)left);
+			have = 57;
+		}
+		unsigned code = d->code[v & ((1u << DOMSET_MAX_CODE_BITS) - 1)];
+		unsigned taken = DOMSET_CODE_BITS(code);
+		uint64_t text = d->text[DOMSET_CODE_TOKEN(code)];
+		unsigned octets = d->octets[DOMSET_CODE_TOKEN(code)];
+		v >>= taken;
+		if (__builtin_expect(!octets, 0)) {
 			if (!code)
 				return SCAN_BAD;
-			text = v >> DOMSET_CODE_BITS(code) & 0xff;
+			text = v & 0xff;
 			octets = 1;
-			bit += 8;
+			v >>= 8;
+			taken += 8;
 		}
-		if (bit > stop || matched > s->octets)
+		left -= (int)taken;
+		have -= (int)taken;
+		if (left < 0 || matched > s->octets)
 			return SCAN_BAD;
 		uint64_t differ = domset_load64(s->key + matched) ^ text;
 		differ &= ~(uint64_t)0 >> (64 - 8 * octets);
@@ -177,6 +196,41 @@ static void scan_inherited(const struct domset_block *b, const struct scan *s,
 	}
 }
 
+/*
+ * Eight names at once. Those that share more with the name before than the key does part from the
+ * key where that did, and are skipped without a look: `candidates` are the others.
+ */
+static int scan_group(const struct domset_block *b, struct scan *s, unsigned group, unsigned left,
+		      uint32_t *bit, struct domset_hits *out)
+{
+	uint64_t lcps =
+		spread(domset_load64(b->data + b->lcp_at + group * b->lcp_width), b->lcp_width);
+	uint64_t sizes =
+		spread(domset_load64(b->data + b->size_at + group * b->size_width), b->size_width);
+	uint64_t there = left < 8 ? below_octet(left) : ~(uint64_t)0;
+	uint64_t candidates = at_most(lcps, s->matched - b->lcp_min) & there;
+	while (candidates) {
+		unsigned shift = (unsigned)__builtin_ctzll(candidates) & 56, i = shift / 8;
+		if ((lcps >> shift & 0xff) + b->lcp_min < s->matched)
+			return SCAN_ABOVE;
+		uint32_t before =
+			(sum_octets(sizes & below_octet(i)) + i * b->size_min) * DOMSET_SIZE_UNIT;
+		uint32_t bits =
+			((uint32_t)(sizes >> shift & 0xff) + b->size_min) * DOMSET_SIZE_UNIT;
+		size_t matched = s->matched;
+		int place = scan_suffix(s, *bit + before, bits);
+		if (place == SCAN_PREFIX && scan_hit(b, group * 8 + i + 1, s->matched, out))
+			return SCAN_BAD;
+		if (place == SCAN_ABOVE || place == SCAN_BAD)
+			return place;
+		if (s->matched != matched)
+			candidates = at_most(lcps, s->matched - b->lcp_min) & there;
+		candidates &= ~(below_octet(i) | (uint64_t)0xff << shift);
+	}
+	*bit += (sum_octets(sizes & there) + 8 * b->size_min) * DOMSET_SIZE_UNIT;
+	return SCAN_BELOW;
+}
+
 int domset_block_scan(const struct domset_block *b, const struct domset_decoder *d,
 		      const uint8_t *key, size_t octets, struct domset_hits *out)
 {
@@ -194,35 +248,9 @@ int domset_block_scan(const struct domset_block *b, const struct domset_decoder 
 	bit += b->first_bits;
 	unsigned left = b->names - 1;
 	for (unsigned group = 0; group * 8 < left; group++) {
-		uint64_t lcps = spread(domset_load64(b->data + b->lcp_at + group * b->lcp_width),
-				       b->lcp_width);
-		uint64_t sizes = spread(domset_load64(b->data + b->size_at + group * b->size_width),
-					b->size_width);
-		unsigned count = left - group * 8 < 8 ? left - group * 8 : 8;
-		size_t over = s.matched - b->lcp_min;
-		unsigned limit = over > 255 ? 255 : (unsigned)over;
-		if (count == 8 && !at_most(lcps, limit)) {
-			bit += (sum_octets(sizes) + 8 * b->size_min) * DOMSET_SIZE_UNIT;
-			continue;
-		}
-		for (unsigned i = 0; i < count; i++) {
-			size_t lcp = (lcps >> 8 * i & 0xff) + b->lcp_min;
-			uint32_t bits = ((uint32_t)(sizes >> 8 * i & 0xff) + b->size_min) *
-					DOMSET_SIZE_UNIT;
-			if (lcp < s.matched)
-				return 0;
-			if (lcp == s.matched) {
-				place = scan_suffix(&s, bit, bits);
-				if (place == SCAN_BAD)
-					return -EBADMSG;
-				if (place == SCAN_PREFIX &&
-				    scan_hit(b, group * 8 + i + 1, s.matched, out))
-					return -EBADMSG;
-				if (place == SCAN_ABOVE)
-					return 0;
-			}
-			bit += bits;
-		}
+		place = scan_group(b, &s, group, left - group * 8, &bit, out);
+		if (place != SCAN_BELOW)
+			return place == SCAN_BAD ? -EBADMSG : 0;
 	}
 	return 0;
 }
@@ -243,9 +271,9 @@ static int decode_suffix(const struct domset_block *b, const struct domset_decod
 {
 	while (c->bit + DOMSET_MIN_CODE_BITS <= stop) {
 		uint64_t v = domset_bits(b->data, c->bit);
-		uint32_t code = d->code[v & ((1u << DOMSET_MAX_CODE_BITS) - 1)];
-		unsigned octets = DOMSET_CODE_OCTETS(code);
+		unsigned code = d->code[v & ((1u << DOMSET_MAX_CODE_BITS) - 1)];
 		uint64_t text = d->text[DOMSET_CODE_TOKEN(code)];
+		unsigned octets = d->octets[DOMSET_CODE_TOKEN(code)];
 		c->bit += DOMSET_CODE_BITS(code);
 		if (!octets) {
 			text = v >> DOMSET_CODE_BITS(code) & 0xff;

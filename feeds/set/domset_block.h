@@ -10,7 +10,7 @@
 #include "base/name.h"
 #include "feeds/set/domset_tokens.h"
 
-#define DOMSET_KEY_PAD 24 /* zero octets that must stand behind a key that is asked for */
+#define DOMSET_KEY_PAD 48 /* zero octets that must stand behind a key that is asked for */
 #define DOMSET_BLOCK_MAX                                                                           \
 	(DOMSET_BLOCK_HEADER + 2 * DOMSET_BLOCK_NAMES +                                            \
 	 (7 + NAME_LABELS_MAX * (9 + 31) + DOMSET_BLOCK_NAMES * (31 + 6) +                         \

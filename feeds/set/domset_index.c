@@ -14,28 +14,38 @@ static uint64_t slice(const uint8_t *key)
 	return __builtin_bswap64(domset_load64(key));
 }
 
+/* Octets behind the key's end are zero and no separator has two zeros in a row, so a key that ends
+ * inside the prefix differs from it. */
+static bool has_prefix(const struct domset_node *n, unsigned prefix, const uint8_t *key)
+{
+	uint64_t differ = 0;
+	unsigned at = 0;
+	for (; at + 8 <= prefix; at += 8)
+		differ |= domset_load64(key + at) ^ domset_load64(n->prefix + at);
+	uint64_t rest = ((uint64_t)1 << 8 * (prefix & 7)) - 1;
+	return !(differ | ((domset_load64(key + at) ^ domset_load64(n->prefix + at)) & rest));
+}
+
 struct domset_search domset_node_search(const struct domset_node *n, unsigned children,
 					const uint8_t *key, size_t octets)
 {
-	/* Octets behind the key's end are zero, so a short key compares as it should. */
 	unsigned prefix =
 		n->prefix_octets < DOMSET_PREFIX_MAX ? n->prefix_octets : DOMSET_PREFIX_MAX;
-	size_t common = prefix < octets ? prefix : octets;
-	int order = memcmp(key, n->prefix, common);
-	if (!order && common < prefix)
-		order = -1;
-	if (order)
-		return (struct domset_search){order < 0 ? 0 : children - 1, 0};
-	uint64_t wanted = slice(key + prefix);
-	unsigned below = 0, equal = 0;
-	for (unsigned i = 0; i < DOMSET_FANOUT - 1; i++) {
-		below += n->key[i] < wanted;
-		equal += n->key[i] == wanted;
+	if (!has_prefix(n, prefix, key)) {
+		size_t common = prefix < octets ? prefix : octets;
+		int order = memcmp(key, n->prefix, common);
+		return (struct domset_search){order > 0 ? children - 1 : 0, 0};
 	}
+	uint64_t wanted = slice(key + prefix);
+	unsigned below = 0;
+	for (unsigned step = DOMSET_FANOUT / 2; step; step /= 2)
+		below += n->key[below + step - 1] < wanted ? step : 0;
+	/* Unused keys are as high as can be, but so may be the wanted one. */
 	if (below > children - 1)
 		below = children - 1;
-	if (below + equal > children - 1)
-		equal = children - 1 - below;
+	unsigned equal = 0;
+	while (below + equal < children - 1 && n->key[below + equal] == wanted)
+		equal++;
 	/* Of equal ones only the first can be whole; a whole one is at or below the key. */
 	if (equal && !(n->cut >> (below + 1) & 1)) {
 		below++;

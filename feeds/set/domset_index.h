@@ -20,7 +20,7 @@ struct domset_search {
 	unsigned unsure;
 };
 
-/* `key` is followed by 8 zero octets at least; children is 1..32. */
+/* `key` is followed by PREFIX_MAX + 8 zero octets; children is 1..32. */
 struct domset_search domset_node_search(const struct domset_node *n, unsigned children,
 					const uint8_t *key, size_t octets);
 

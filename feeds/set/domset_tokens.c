@@ -55,16 +55,14 @@ int domset_decoder_init(struct domset_decoder *d, const struct domset_token *tok
 		    t->octets > DOMSET_TOKEN_OCTETS || !t->octets != !i)
 			return -EBADMSG;
 		d->text[i] = domset_load64(t->text) & mask_of(t->octets);
+		d->octets[i] = t->octets;
 	}
 	if (!assign(tokens, count, code))
 		return -EBADMSG;
-	for (size_t i = 0; i < count; i++) {
-		uint32_t entry =
-			(uint32_t)i << 8 | (uint32_t)tokens[i].octets << 4 | tokens[i].bits;
+	for (size_t i = 0; i < count; i++)
 		for (uint32_t at = code[i]; at < 1u << DOMSET_MAX_CODE_BITS;
 		     at += 1u << tokens[i].bits)
-			d->code[at] = entry;
-	}
+			d->code[at] = (uint16_t)(i << 4 | tokens[i].bits);
 	return 0;
 }
 

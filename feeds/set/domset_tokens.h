@@ -13,15 +13,20 @@
 
 /* ---- reading ---- */
 
+/*
+ * Two steps: the next MAX_CODE_BITS bits to a token and its code's length, which is all that
+ * finding the next token waits for; and from the token to its text.
+ */
 struct domset_decoder {
-	/* By the next MAX_CODE_BITS bits: token << 8 | octets << 4 | code bits; 0 is no code. */
-	uint32_t code[1 << DOMSET_MAX_CODE_BITS];
-	uint64_t text[DOMSET_TOKENS_MAX]; /* first octet lowest, zero padded */
+	uint16_t code[1 << DOMSET_MAX_CODE_BITS]; /* token << 4 | bits; 0: no code begins so */
+	uint8_t octets[DOMSET_TOKENS_MAX];	  /* 0: the escape */
+	uint64_t text[DOMSET_TOKENS_MAX];	  /* first octet lowest, zero padded */
 };
 
-#define DOMSET_CODE_BITS(code)	 ((code)&15)
-#define DOMSET_CODE_OCTETS(code) ((code) >> 4 & 15)
-#define DOMSET_CODE_TOKEN(code)	 ((code) >> 8)
+static_assert(DOMSET_TOKENS_MAX << 4 <= 1 << 16 && DOMSET_MAX_CODE_BITS < 16, "u16 code");
+
+#define DOMSET_CODE_BITS(code)	((code)&15)
+#define DOMSET_CODE_TOKEN(code) ((code) >> 4)
 
 /* -EBADMSG if the lengths are not those of a prefix code. */
 int domset_decoder_init(struct domset_decoder *d, const struct domset_token *tokens, size_t count);
