@@ -86,12 +86,12 @@ static void status_feeds(const cJSON *o)
 		puts("\nno feeds are subscribed");
 		return;
 	}
-	printf("\n%-24s %-12s %12s %10s  %s\n", "FEED", "STATUS", "ENTRIES", "REJECTED", "AGE");
+	printf("\n%-24s %-12s %12s %10s  %s\n", "FEED", "STATUS", "ENTRIES", "REJECTED", "CHECKED");
 	cJSON_ArrayForEach(f, list)
 	{
-		double fetched = cli_number(f, "fetched_s");
-		if (fetched > 0)
-			cli_duration(now - fetched, age);
+		double checked = cli_number(f, "checked");
+		if (checked > 0)
+			cli_duration(now - checked, age);
 		else
 			strcpy(age, "never");
 		printf("%-24.63s %-12.12s %12s %10s  %s\n", cli_text(f, "name"),

@@ -76,8 +76,8 @@ static cJSON *status_processes(struct admin *a, cJSON *degraded, int64_t *starte
 			snprintf(who, sizeof(who), "worker %u", p.index);
 		else
 			snprintf(who, sizeof(who), "%s", process_role_words[p.role]);
-		snprintf(text, sizeof(text), "%s: restarted %u times, last %lld s ago", who,
-			 (unsigned)p.restarts, (long long)(now - p.started_us) / 1000000);
+		snprintf(text, sizeof(text), "%s: restarted %lld s ago (%u in all)", who,
+			 (long long)(now - p.started_us) / 1000000, (unsigned)p.restarts);
 		cJSON_AddItemToArray(degraded, cJSON_CreateString(text));
 	}
 	return list;

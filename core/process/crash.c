@@ -61,18 +61,20 @@ static void crash_read(const struct breadcrumb *crumb, const struct generation *
 static void crash_log(const struct crash *c, const struct generation *g, unsigned index, pid_t pid,
 		      int status, bool hung)
 {
-	char how[64];
+	char how[64], where[128];
 	if (hung)
 		snprintf(how, sizeof(how), "hung for more than %u ms", g->config.hang_timeout_ms);
 	else if (WIFSIGNALED(status))
 		snprintf(how, sizeof(how), "died of SIG%s", sigabbrev_np(WTERMSIG(status)));
 	else
 		snprintf(how, sizeof(how), "left with status %d", WEXITSTATUS(status));
-	log_error("worker %u (pid %d) %s in %s%s%s%s%s; replaced", index, (int)pid, how,
-		  c->in_plugin ? "plugin " : "",
-		  c->in_plugin ? chain_instance(g->chain, c->plugin) : crash_hooks[c->hook],
-		  c->in_plugin ? ", hook " : "", c->in_plugin ? crash_hooks[c->hook] : "",
-		  c->has_query ? ", with query " : "");
+	if (c->in_plugin)
+		snprintf(where, sizeof(where), "in plugin %s, hook %s",
+			 chain_instance(g->chain, c->plugin), crash_hooks[c->hook]);
+	else
+		snprintf(where, sizeof(where), "%s",
+			 c->hook == CRUMB_CORE ? "in the core" : "outside any hook");
+	log_error("worker %u (pid %d) %s %s; replaced", index, (int)pid, how, where);
 	if (c->has_query)
 		log_error("worker %u had in hand: %s", index, c->query);
 }

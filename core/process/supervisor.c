@@ -44,11 +44,23 @@ static void outcome_send(struct supervisor *s, const struct waiter *w, int code,
 	(void)link_send(g->link, &m, -1);
 }
 
+/* A text of whole lines, each as a line of its own in the log. */
+static void log_lines(const char *text)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		log_error("%.*s", (int)n, text);
+		text += n + (text[n] == '\n');
+	}
+}
+
 /* The round is over: say so in the log, and to whoever waits. */
 static void outcome(struct supervisor *s, int code, const char *text)
 {
-	if (code < 0)
-		log_error("reload failed, the running generation stays: %s", text);
+	if (code < 0 && !s->stopping) {
+		log_error("reload failed, the running generation stays");
+		log_lines(text);
+	}
 	for (unsigned i = 0; i < WAITERS_MAX; i++) {
 		struct waiter *w = &s->waiters[i];
 		if (w->generation == 0 || w->round > s->round)

@@ -21,15 +21,48 @@
 #define PLACE_DELAY_MAX_MS 5000
 #define WATCH_KILL_MS	   1000 /* from SIGABRT to SIGKILL */
 
+static void place_close(int fd, bool keep)
+{
+	if (!keep && fd >= 0)
+		close(fd);
+}
+
+/* What the role has no use for. (A listener's socket closed here stays open in the supervisor.) */
+static void place_close_others(const struct template *t, enum shm_role role)
+{
+	const struct handover *h = &t->handover;
+	const struct child *c = &t->child;
+	bool worker = role == ROLE_WORKER, admin = role == ROLE_ADMIN;
+
+	/* The supervisor learns of our template's end by the end of this link: do not hold it. */
+	close(h->link);
+	close(t->signals);
+	close(t->notes);
+	close(t->admin);
+	close(h->shm);
+	place_close(h->control, admin);
+	place_close(h->admin, admin);
+	place_close(c->admin_to_template, admin);
+	place_close(c->admin_to_fetcher, admin);
+	place_close(c->admin_to_logger, admin);
+	place_close(c->fetcher_to_admin, role == ROLE_FETCHER);
+	place_close(c->logger_to_admin, role == ROLE_LOGGER);
+	for (size_t i = 0; i < t->folder_count; i++)
+		place_close(t->folders[i].fd, role == ROLE_FETCHER);
+	for (unsigned l = 0; l < h->facts.listener_count; l++) {
+		for (unsigned w = 0; w < h->facts.workers; w++) {
+			place_close(h->listeners[l].udp[w], worker);
+			place_close(h->listeners[l].udp_send[w], worker);
+		}
+		place_close(h->listeners[l].tcp, worker);
+	}
+}
+
 static _Noreturn void place_run(struct template *t, const struct place *p)
 {
 	struct child c = t->child;
 
-	/* The supervisor learns of our template's end by the end of this link: do not hold it. */
-	close(t->handover.link);
-	close(t->signals);
-	close(t->notes);
-	close(t->admin);
+	place_close_others(t, p->role);
 	c.index = p->index;
 	switch (p->role) {
 	case ROLE_WORKER:
