@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PLACE_YOUNG_MS	   2000 /* who dies before that is not replaced at once */
+#define PLACE_YOUNG_MS	   500 /* who dies before that is not replaced at once */
 #define PLACE_DELAY_MIN_MS 100
 #define PLACE_DELAY_MAX_MS 5000
 #define WATCH_KILL_MS	   1000 /* from SIGABRT to SIGKILL */

@@ -272,6 +272,8 @@ static int setup(void **state)
 {
 	(void)state;
 	generation.number = 5;
+	generation.policy = (struct policy *)&generation; /* only looked at by the stand-ins */
+	generation.chain = (struct chain *)&generation;
 	generation.config.feeds.items = feeds;
 	generation.config.feeds.count = 2;
 	generation.config.upstreams = &upstream;
