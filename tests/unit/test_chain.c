@@ -94,10 +94,10 @@ static void test_verdicts_without_what_they_need(void **state)
 	(void)state;
 	for (int verdict = 0; verdict < BALEEN_VERDICTS; verdict++) {
 		bool needs = verdict == BALEEN_ANSWER || verdict == BALEEN_REWRITE;
-		struct rig *r = rig_new(true);
 		char yaml[64];
 		if (verdict == BALEEN_WAIT)
 			continue;
+		struct rig *r = rig_new(true);
 		snprintf(yaml, sizeof(yaml), "{query: %d, bare: true}", verdict);
 		rig_add(r, "scripted", "first", yaml)->on_failure = ON_FAILURE_CLOSED;
 		rig_start(r);
@@ -152,10 +152,10 @@ static void test_monitor_only_records(void **state)
 {
 	(void)state;
 	for (int verdict = 1; verdict < BALEEN_VERDICTS; verdict++) {
-		struct rig *r = rig_new(true);
 		char yaml[64];
 		if (verdict == BALEEN_WAIT)
 			continue;
+		struct rig *r = rig_new(true);
 		snprintf(yaml, sizeof(yaml), "{query: %d}", verdict);
 		struct config_plugin *p = rig_add(r, "scripted", "watched", yaml);
 		p->monitor = true;
