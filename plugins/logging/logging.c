@@ -259,10 +259,7 @@ static int on_events(const struct baleen_host *host, const struct baleen_batch *
 	struct state *s = batch->worker;
 	int failed = 0;
 
-	if (batch->lost)
-		host->log(host, BALEEN_LOG_WARN,
-			  "%llu events were lost before they came here: the logger is too slow",
-			  (unsigned long long)batch->lost);
+	(void)host;
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const struct baleen_event *event = &batch->events[i];
 		if (s->options->what == WHAT_DECIDED && strcmp(event->verdict, "allow") == 0)
