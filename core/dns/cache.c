@@ -21,6 +21,7 @@
 #define MEMORY_MIN    ((size_t)64 << 10)
 #define TICK_MS	      16384 /* of the tags' clock */
 #define FREQUENCY_MAX 3	    /* so that a popular entry is not written at every hit */
+#define FETCH_OCTETS  256   /* of a slot, ahead of the look-up: most answers whole */
 #define OWNER_SHIFT   48
 #define COUNT_MASK    (((uint64_t)1 << OWNER_SHIFT) - 1)
 
@@ -183,6 +184,25 @@ void cache_key_finish(const struct cache *c, struct cache_key *key)
 		if (c->l.classes[i].sets)
 			__builtin_prefetch(
 				&c->l.classes[i].tags[set_of(&c->l.classes[i], key->hash)]);
+}
+
+void cache_fetch(const struct cache *c, const struct cache_key *key)
+{
+	if (!c->l.head)
+		return;
+	for (unsigned i = 0; i < CLASSES; i++) {
+		const struct class *class = &c->l.classes[i];
+		size_t set = class->sets ? set_of(class, key->hash) : 0;
+		for (size_t k = set; class->sets && k < set + WAYS; k++) {
+			uint64_t word = atomic_load_explicit(&class->tags[k], memory_order_relaxed);
+			if ((uint32_t)(word >> 32) != tag_of(key->hash))
+				continue;
+			const uint8_t *slot = class->slots + k * class->slot_size;
+			for (unsigned line = 0; line < FETCH_OCTETS; line += 64)
+				__builtin_prefetch(slot + line);
+			return;
+		}
+	}
 }
 
 static uint64_t check_of(uint64_t seed, const struct facts *facts, const uint8_t *data)

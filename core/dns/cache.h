@@ -62,6 +62,9 @@ void cache_close(struct cache *c);
 /* Fill in the hash, and fetch the lines that cache_lookup will touch first. */
 void cache_key_finish(const struct cache *c, struct cache_key *key);
 
+/* Later, when those have come: fetch the slot that they point to. */
+void cache_fetch(const struct cache *c, const struct cache_key *key);
+
 enum cache_result cache_lookup(struct cache *c, const struct cache_key *key, int64_t now_ms,
 			       struct cache_entry *out);
 

@@ -171,7 +171,8 @@ static void read_origin(struct udp_listener *u, struct udp_listeners *l, unsigne
 		read_destination(&l->in[i].msg_hdr, out);
 }
 
-/* Two passes: all are parsed, so that memory can fetch what the second pass will want. */
+/* Three passes, so that memory has time to fetch what the next one will want: all are parsed, then
+ * the cache's tags say where the answers stand, then each query goes its way. */
 static void batch(struct udp_listeners *l, struct udp_listener *u, unsigned count)
 {
 	struct path *p = l->worker->path;
@@ -188,9 +189,20 @@ static void batch(struct udp_listeners *l, struct udp_listener *u, unsigned coun
 			queries[n++] = pq;
 	}
 	for (unsigned i = 0; i < n; i++)
+		cache_fetch(l->worker->cache, &queries[i]->key);
+	for (unsigned i = 0; i < n; i++)
 		path_continue(queries[i]);
 	p->in_batch = false;
 	path_settle(p);
+}
+
+/* The kernel shortens these to what it wrote; only those that it wrote to need it. */
+static void make_room(struct udp_listeners *l, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		l->in[i].msg_hdr.msg_namelen = sizeof(l->in_from[i]);
+		l->in[i].msg_hdr.msg_controllen = CONTROL_ROOM;
+	}
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *context)
@@ -202,14 +214,11 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	set_adopt(u->worker);
 	for (unsigned turn = 0; turn < BATCHES_A_WAKE; turn++) {
-		for (unsigned i = 0; i < BATCH; i++) {
-			l->in[i].msg_hdr.msg_namelen = sizeof(l->in_from[i]);
-			l->in[i].msg_hdr.msg_controllen = u->wildcard ? CONTROL_ROOM : 0;
-		}
 		int n = recvmmsg(fd, l->in, BATCH, MSG_DONTWAIT, NULL);
 		if (n <= 0)
 			return; /* nothing there, or an error that the next wake will repeat */
 		batch(l, u, (unsigned)n);
+		make_room(l, (unsigned)n);
 		if (n < BATCH)
 			return;
 	}
@@ -271,6 +280,7 @@ int udp_listeners_new(struct worker *w, struct udp_listeners **out)
 		l->in[i].msg_hdr.msg_name = &l->in_from[i];
 		l->in[i].msg_hdr.msg_control = l->in_control[i];
 	}
+	make_room(l, BATCH);
 	for (size_t i = 0; i < count; i++)
 		if (listener_init(l, (uint8_t)i) < 0) {
 			udp_listeners_free(l);
