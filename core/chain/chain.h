@@ -55,8 +55,8 @@ const char *chain_path(const struct chain *c, size_t index);
 /* What the plugins declare, ored (enum baleen_needs), for the workers' sandbox. */
 uint32_t chain_needs(const struct chain *c);
 
-/* Every path that a plugin will write (BALEEN_OUTPUT), relative to the state folder: somebody must
- * make the folders, and the logger's sandbox must let them through. */
+/* Every path that a plugin will write (BALEEN_OUTPUT), absolute or below the state folder: the
+ * logger's sandbox must let them through. */
 typedef void chain_output(void *context, const char *path);
 void chain_outputs(const struct chain *c, chain_output *each, void *context);
 

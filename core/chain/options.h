@@ -19,7 +19,7 @@ struct options_context {
 	struct arena *arena;   /* backs every value */
 	struct diags *d;
 	const char *config_file; /* absolute; a node's relative file stands in its folder */
-	const char *state;	 /* absolute: outputs below it are made relative to it */
+	const char *state;	 /* absolute: outputs below it become relative */
 	const char *instance;
 	int line, column; /* of the chain's entry, when there is no better place */
 };

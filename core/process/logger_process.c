@@ -163,38 +163,31 @@ static void logger_leave(void *context)
 	logger_arm(l);
 }
 
-/* The folder of each sink's output option, so that the sandbox leaves it writable. */
-static size_t logger_outputs(const struct generation *g, struct sandbox_path *out, size_t max)
+struct logger_paths {
+	struct sandbox_path at[CONFIG_CHAIN_MAX + 1];
+	size_t count;
+};
+
+/* The folder of a sink's output, so that the sandbox leaves it writable. What is below the state
+ * folder is open anyway. */
+static void logger_output(void *context, const char *path)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < chain_count(g->chain); i++) {
-		const struct baleen_option *o = chain_plugin(g->chain, i)->options;
-		for (; o && o->type != BALEEN_END && n < max; o++) {
-			const struct node *node;
-			if (o->type != BALEEN_OUTPUT)
-				continue;
-			node = g->config.chain[i].options
-				       ? node_get(g->config.chain[i].options, o->name)
-				       : NULL;
-			const char *path = node && node->text ? node->text : o->initial;
-			if (!path || *path != '/')
-				continue; /* below the state folder, which is open anyway */
-			char *folder = strdup(path);
-			if (!folder)
-				continue;
-			*strrchr(folder, '/') = '\0';
-			out[n++] = (struct sandbox_path){.path = *folder ? folder : "/",
-							 .write = true};
-		}
-	}
-	return n;
+	struct logger_paths *paths = context;
+	char *folder = *path == '/' ? strdup(path) : NULL;
+
+	if (!folder || paths->count == sizeof(paths->at) / sizeof(paths->at[0]))
+		return;
+	*strrchr(folder, '/') = '\0';
+	paths->at[paths->count++] =
+		(struct sandbox_path){.path = *folder ? folder : "/", .write = true};
 }
 
 static void logger_sandbox(const struct generation *g)
 {
-	struct sandbox_path paths[CONFIG_CHAIN_MAX + 1] = {{.path = ".", .write = true}};
-	struct sandbox s = {.role = ROLE_LOGGER, .paths = paths, .any_tcp = true};
-	s.path_count = 1 + logger_outputs(g, paths + 1, CONFIG_CHAIN_MAX);
+	struct logger_paths paths = {.at = {{.path = ".", .write = true}}, .count = 1};
+	struct sandbox s = {.role = ROLE_LOGGER, .paths = paths.at, .any_tcp = true};
+	chain_outputs(g->chain, logger_output, &paths);
+	s.path_count = paths.count;
 	sandbox_enter(&s);
 }
 

@@ -50,7 +50,7 @@ static const char *const clients_words[] = {"full", "truncate", "hide", NULL};
 /* clang-format off */
 static const struct baleen_option options[] = {
 	{"file", BALEEN_OUTPUT, offsetof(struct options, file), "log/queries.log", 0, 0, NULL,
-	 "where to write, below the state folder; \"-\" is stderr"},
+	 "where to write, relative to the state folder; \"-\" is stderr"},
 	{"max-size", BALEEN_SIZE, offsetof(struct options, max_size), "100MiB", 0, 1e15, NULL,
 	 "begin a new file at this size; 0: never"},
 	{"keep", BALEEN_INTEGER, offsetof(struct options, keep), "5", 0, 100, NULL,

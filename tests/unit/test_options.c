@@ -197,7 +197,7 @@ static void test_what_does_not_fit_is_told(void **state)
 		{"{needed: x, flag: maybe}", "maybe"},
 		{"{needed: x, output: ../x}", "../x"},
 		{"{needed: x, output: a/../../x}", "no path to write"},
-		{"{needed: x, output: /etc/passwd}", "outside of the state folder"},
+		{"{needed: x, output: /var/log/../x}", "no path to write"},
 		{"{needed: x, file: nothing.txt}", "cannot read"},
 		{"{needed: x, prefixes: [10.0.0.1/8]}", "10.0.0.1/8"},
 		{"{needed: x, names: [\"a..b\"]}", "a..b"},
@@ -262,6 +262,10 @@ static void test_outputs_are_listed(void **state)
 	assert_int_equal(fill(f, "{needed: x}"), 0);
 	options_outputs(&plugin, &f->v, collect, paths);
 	assert_string_equal(paths, "log/x.log;");
+	assert_int_equal(fill(f, "{needed: x, output: /var/log/baleen/y.log}"), 0);
+	paths[0] = '\0';
+	options_outputs(&plugin, &f->v, collect, paths);
+	assert_string_equal(paths, "/var/log/baleen/y.log;");
 	assert_int_equal(fill(f, "{needed: x, output: \"-\"}"), 0);
 	paths[0] = '\0';
 	options_outputs(&plugin, &f->v, collect, paths);

@@ -320,7 +320,7 @@ enum baleen_type {
 	BALEEN_SIZE,	 /* uint64_t octets; "64MiB" */
 	BALEEN_STRING,	 /* const char * */
 	BALEEN_CHOICE,	 /* int: index into `words` */
-	BALEEN_OUTPUT,	 /* const char *: a path to write below the state folder; "-" stays "-" */
+	BALEEN_OUTPUT,	 /* const char *: a path to write; "-" stays "-" */
 	BALEEN_FILE,	 /* struct baleen_file: read with the configuration, sealed with it */
 	BALEEN_STRINGS,	 /* struct baleen_strings */
 	BALEEN_PREFIXES, /* struct baleen_prefixes */
@@ -497,8 +497,8 @@ struct baleen_host {
 	 * than `size` means it did not fit and nothing but the length is valid. Sinks. */
 	size_t (*event_json)(const struct baleen_event *event, char *out, size_t size);
 
-	/* The state folder, absolute. The daemon's processes stand in it, and BALEEN_OUTPUT paths
-	 * are relative to it: just open them. */
+	/* The state folder, absolute. The daemon's processes stand in it, and a relative
+	 * BALEEN_OUTPUT path is below it: just open it. */
 	const char *(*state_folder)(const struct baleen_host *host);
 };
 
