@@ -41,8 +41,8 @@ enum policy_form {
 /* What a blocked query gets. The core builds the packet (core/dns/answer.h). */
 struct policy_answer {
 	enum policy_form form;
-	uint32_t ttl_s;	   /* default 60 */
-	uint16_t ede;	   /* RFC 8914 info code, default 15; 0: none */
+	uint32_t ttl_s;	      /* default 60 */
+	uint16_t ede;	      /* RFC 8914 info code, default 15; 0: none */
 	const char *ede_text; /* NULL: the category, else none */
 	struct name target;   /* CNAME and rewrite */
 	unsigned a_count, aaaa_count;
@@ -62,13 +62,14 @@ struct policy;
 /* What the loader must know of the rest of the configuration. */
 struct policy_context {
 	const struct feeds *feeds;
-	const char *config_folder;	  /* to shorten paths */
-	const char *const *plugin_names;  /* chain instances, for `plugins:`; NULL-terminated */
+	const char *config_folder;	   /* to shorten paths */
+	const char *const *plugin_names;   /* chain instances, for `plugins:`; NULL-terminated */
 	const char *const *listener_names; /* for "listener:x"; NULL-terminated */
-	bool blocklist_in_chain; /* rules without it are an error */
+	bool blocklist_in_chain;	   /* rules without it are an error */
 };
 
-/* Load every *.yaml in `folder` (NULL: none, the built-in default group). 0, or -EINVAL with `d`. */
+/* Load every *.yaml in `folder` (NULL: none, the built-in default group). 0, or -EINVAL with `d`.
+ */
 int policy_load(struct source *source, const char *folder, const struct policy_context *context,
 		struct arena *a, struct diags *d, struct policy **out);
 
@@ -85,12 +86,13 @@ uint32_t policy_group_of(const struct policy *p, const struct policy_client *cli
 size_t policy_group_count(const struct policy *p);
 const char *policy_group_name(const struct policy *p, uint32_t group);
 const char *policy_group_file(const struct policy *p, uint32_t group); /* NULL: built in */
-uint32_t policy_group_find(const struct policy *p, const char *name); /* UINT32_MAX: none */
+uint32_t policy_group_find(const struct policy *p, const char *name);  /* UINT32_MAX: none */
 /* Explain: the client entry that put it there ("10.20.0.0/16"), or NULL for the default. */
 const char *policy_group_why(const struct policy *p, const struct policy_client *client,
 			     char out[ADDR_TEXT_MAX]);
 
-/* A group's own options for a chain instance: the YAML map, `*off` if it is `off`. NULL: as base. */
+/* A group's own options for a chain instance: the YAML map, `*off` if it is `off`. NULL: as base.
+ */
 const struct node *policy_group_options(const struct policy *p, uint32_t group,
 					const char *instance, bool *off);
 
@@ -101,19 +103,19 @@ struct policy_question {
 	uint8_t length;
 	uint8_t labels;
 	uint16_t type;
-	int64_t wall_s; /* for `when` */
+	int64_t wall_s;			   /* for `when` */
 	const struct domset_result *feeds; /* of this name; NULL: no set */
 	const struct domset *set;
 };
 
 struct policy_outcome {
 	enum policy_action action;
-	uint32_t rule;		/* POLICY_RULE_NONE with POLICY_PASS */
-	uint16_t feed;		/* that decided, or FEED_NONE */
-	uint8_t match_labels;	/* labels of the suffix of the name that matched */
-	bool match_exact;	/* the entry covers the asked name alone (NODATA, RFC 8020) */
-	bool allow_below;	/* an allow rule lies below the name: NODATA too */
-	const char *category;	/* of the feed; NULL: none */
+	uint32_t rule;	      /* POLICY_RULE_NONE with POLICY_PASS */
+	uint16_t feed;	      /* that decided, or FEED_NONE */
+	uint8_t match_labels; /* labels of the suffix of the name that matched */
+	bool match_exact;     /* the entry covers the asked name alone (NODATA, RFC 8020) */
+	bool allow_below;     /* an allow rule lies below the name: NODATA too */
+	const char *category; /* of the feed; NULL: none */
 	const struct policy_answer *answer; /* BLOCK and REWRITE */
 	unsigned monitored_count;
 	uint32_t monitored[POLICY_MONITORED_MAX]; /* monitor rules that would have matched */
