@@ -19,7 +19,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "blocklists"
 PSL = ROOT.parent / "shared" / "data" / "psl"
-BALEEN = os.environ.get("BALEEN", str(ROOT / "build" / "baleen"))
+BALEEN = os.environ.get("BALEEN", str(pathlib.Path(os.environ.get("B", ROOT / "build")) / "baleen"))
 
 pytestmark = [
     pytest.mark.skipif(not DATA.is_dir(), reason="the real lists are not beside the checkout"),
