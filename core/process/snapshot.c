@@ -64,6 +64,8 @@ static int snapshot_compile(const char *config_path, struct snapshot *s, struct 
 		return -ENOMEM;
 	int r = generation_load(source, config_path, NULL, 0, d, &g);
 	if (r == 0)
+		policy_lint(g->policy, d);
+	if (r == 0)
 		r = policy_tests_run(g, NULL, d, NULL);
 	if (r == 0)
 		r = facts_fill(&s->facts, &g->config, d);
