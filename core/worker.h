@@ -41,7 +41,8 @@ struct worker {
 	/* The set that new queries use; adopted at a loop tick (core/dns/set_adopt.h). */
 	struct domset *set;
 	uint64_t set_number;
-	uint64_t set_refused; /* could not be opened: not tried again */
+	uint64_t set_refused; /* could not be opened: not tried again for a while */
+	uint64_t set_complained;
 	struct open_set *open_sets;
 
 	/* Owned by their files. */

@@ -21,6 +21,7 @@
 
 #define SLOTS_A_BLOCK 64
 #define TICK_MS	      500
+#define RETRY_TICKS   20
 
 enum step { STEP_ON, STEP_AGAIN, STEP_WAIT, STEP_OVER };
 
@@ -496,6 +497,8 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
+	if (++p->ticks % RETRY_TICKS == 0)
+		set_retry(p->worker);
 	set_adopt(p->worker);
 }
 

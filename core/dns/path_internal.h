@@ -72,6 +72,7 @@ struct path {
 	unsigned finished_count;
 	struct event settle;
 	struct event tick;
+	unsigned ticks;
 
 	int64_t monotonic_us; /* of the batch at hand */
 	int64_t wall_us;

@@ -53,10 +53,12 @@ void set_adopt(struct worker *w)
 			domset_close(set);
 	}
 	if (r < 0) {
-		/* Said once; a new number is tried afresh. */
-		log_warn("domain set %s: %s; the one before stays", path,
-			 *error ? error : "cannot be used");
-		w->set_refused = number;
+		/* Said once; tried again now and then, for it may have been memory that was short.
+		 */
+		if (w->set_complained != number)
+			log_warn("domain set %s: %s; the one before stays", path,
+				 *error ? error : "cannot be used");
+		w->set_complained = w->set_refused = number;
 		free(s);
 		return;
 	}
@@ -66,6 +68,11 @@ void set_adopt(struct worker *w)
 	w->set = set;
 	w->set_number = number;
 	close_idle(w);
+}
+
+void set_retry(struct worker *w)
+{
+	w->set_refused = 0;
 }
 
 static struct open_set *find(struct worker *w, const struct domset *set)

@@ -14,6 +14,9 @@
 /* Adopt the published set if it is another than w->set. Costs one load when it is not. */
 void set_adopt(struct worker *w);
 
+/* Let set_adopt try again what it could not open. */
+void set_retry(struct worker *w);
+
 /* A query that waits holds on to its set. NULL is allowed and does nothing. */
 void set_pin(struct worker *w, const struct domset *set);
 void set_unpin(struct worker *w, const struct domset *set);
