@@ -93,21 +93,24 @@ class Daemon:
     # ---- life ----
 
     def start(self, ready=True, seconds=20):
+        self.output = []
         env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "detect_leaks=0")}
         self.process = subprocess.Popen(
             [*self.wrapper, str(self.program), "run", "-c", str(self.config_file)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True, env=env)
-        self.reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self.reader = threading.Thread(target=self._read, args=(self.process.stdout, self.output),
+                                       daemon=True)
         self.reader.start()
         if ready:
             up = wait_for(lambda: self.said("ready: ") or self.process.poll() is not None, seconds)
             assert up and self.process.poll() is None, "not ready:\n" + self.log()
         return self
 
-    def _read(self, pipe):
+    @staticmethod
+    def _read(pipe, output):
         for line in pipe:
-            self.output.append(line.decode("utf-8", "backslashreplace").rstrip("\n"))
+            output.append(line.decode("utf-8", "backslashreplace").rstrip("\n"))
 
     def said(self, text, since=0):
         return [line for line in list(self.output)[since:] if text in line]

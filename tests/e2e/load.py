@@ -7,14 +7,13 @@ import subprocess
 
 
 class Load:
-    def __init__(self, folder, port, rate, seconds, names, clients=8, tcp=False):
-        queries = folder / f"queries-{port}-{tcp}.txt"
+    def __init__(self, folder, port, rate, seconds, names, clients=8):
+        queries = folder / f"queries-{port}.txt"
         queries.write_text("".join(f"{name} A\n" for name in names))
         program = shutil.which("dnsperf") or "/usr/bin/dnsperf"
         self.process = subprocess.Popen(
             [program, "-s", "127.0.0.1", "-p", str(port), "-d", str(queries), "-l", str(seconds),
-             "-Q", str(rate), "-c", str(clients), "-q", "500", "-t", "5",
-             "-m", "tcp" if tcp else "udp"],
+             "-Q", str(rate), "-c", str(clients), "-q", "500", "-t", "5"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.report = ""
 

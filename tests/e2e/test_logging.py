@@ -10,6 +10,7 @@ import struct
 import subprocess
 
 import dns.rcode
+import pytest
 
 from daemon import AS_ROOT, wait_for
 from upstream import fails
@@ -134,13 +135,9 @@ def test_full_disk(baleen, upstream, tmp_path):
             daemon.ask(f"n{i}.test")
         daemon.events(10)
         filler = daemon.state / "filler"
-        with open(filler, "wb") as f:
-            try:
-                while True:
-                    f.write(b"x" * 4096)
-                    f.flush()
-            except OSError:
-                pass
+        with open(filler, "wb", buffering=0) as f, pytest.raises(OSError):
+            while True:
+                f.write(b"x" * 4096)
         for i in range(100):
             assert addresses(daemon.ask(f"full{i}.test")) == ["192.0.2.1"]
             assert daemon.ask("x.one.bad.test").rcode() == dns.rcode.NXDOMAIN

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Upstreams that are dead, slow, lying or cut short; and several of them."""
 
+import copy
 import socket
 import threading
 import time
@@ -25,10 +26,10 @@ def refused_port():
     return f"127.0.0.1:{free_port()}"
 
 
-def check_servfail(result, seconds_taken, limit=6):
+def check_servfail(result, seconds_taken, codes=frozenset({22, 23})):
     assert result.rcode() == dns.rcode.SERVFAIL, result
-    assert {code for code, _ in edes(result)} & {22, 23}, result
-    assert seconds_taken < limit * PATIENCE
+    assert {code for code, _ in edes(result)} & codes, result
+    assert seconds_taken < 6 * PATIENCE
 
 
 def timed(ask):
@@ -228,7 +229,8 @@ LIES = [wrong_id, wrong_name, wrong_type, wrong_class, no_question, not_a_respon
 @pytest.mark.parametrize("lie", LIES, ids=lambda f: f.__name__)
 def test_lies_are_not_believed(baleen, upstream, lie):
     """The answer that fits comes after the lie, and wins; nothing of the lie is kept."""
-    upstream.on["www.test"] = lambda q, t: [(0, lie(q, t)), (0.2, address("192.0.2.1")(q, t))]
+    upstream.on["www.test"] = lambda q, t: [(0, lie(copy.deepcopy(q), t)),
+                                           (0.2, address("192.0.2.1")(q, t))]
     upstream.on["victim.test"] = address("192.0.2.1")
     daemon = baleen(upstream=upstream)
     result = daemon.ask("www.test")
@@ -273,33 +275,19 @@ def test_what_cannot_be_read_is_never_passed_on(baleen, upstream, broken):
     daemon = baleen(upstream=upstream, policies={"default": {
         "group": "default", "rules": [{"block": {"answers": ["203.0.113.0/24"]}}]}})
     result, taken = timed(lambda: daemon.ask("www.test"))
-    check_servfail(result, taken)
+    check_servfail(result, taken, codes={22, 23, 24})
     assert addresses(daemon.ask("other.test")) == ["192.0.2.1"]
 
 
 def test_ports_and_ids_are_random(baleen, upstream):
-    seen = []
-    original = upstream.udp.recvfrom
-
-    class Watch:
-        def __getattr__(self, name):
-            return getattr(upstream_udp, name)
-
-        def recvfrom(self, size):
-            data, peer = original(size)
-            seen.append((int.from_bytes(data[:2], "big"), peer[1]))
-            return data, peer
-
-    upstream_udp = upstream.udp
-    upstream.udp = Watch()
+    upstream.keep = []
     daemon = baleen(upstream=upstream)
-    daemon.ask("wake.test")  # the thread still waits in the old recvfrom
-    for i in range(60):
+    for i in range(200):
         daemon.ask(f"n{i}.test")
-    ids, ports = {i for i, _ in seen}, {p for _, p in seen}
-    assert len(ids) > 50 and len(ports) > 20
-    steps = [b - a for (a, _), (b, _) in zip(seen, seen[1:])]
-    assert len(set(steps)) > 40
+    ids, ports = zip(*upstream.keep)
+    assert len(set(ids)) > 190
+    assert len(set(ports)) > 8
+    assert len({b - a for a, b in zip(ids, ids[1:])}) > 180
 
 
 # ---- equal questions in flight ----
@@ -355,6 +343,7 @@ def test_a_dead_zone_starves_nobody(baleen, upstreams):
     daemon.save()
     daemon.start()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.66", 0))
         for i in range(5000):
             s.sendto(question(f"n{i}.dead.test").to_wire(), ("127.0.0.1", daemon.port))
             if i % 100 == 0:

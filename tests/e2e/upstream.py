@@ -83,6 +83,7 @@ class ScriptedUpstream:
         self.default = default or address()
         self.on = {}
         self.seen = []  # (name, type, transport) in order
+        self.keep = None  # a list: collects (id, source port) of datagrams
         self.lock = threading.Lock()
         self.stopping = False
         self.port = port or free_port()
@@ -150,6 +151,11 @@ class ScriptedUpstream:
                 data, peer = self.udp.recvfrom(65535)
             except OSError:
                 return
+            if self.stopping:
+                return
+
+            if self.keep is not None:
+                self.keep.append((struct.unpack("!H", data[:2])[0], peer[1]))
 
             def send(octets, peer=peer):
                 if octets is not CLOSE:
