@@ -341,7 +341,7 @@ static bool refused_by_core(struct explain *e, const struct explain_request *req
 	const struct config *config = &e->generation->config;
 	struct query *q = e->query;
 
-	bool allowed = request->has_group;
+	bool allowed = request->has_group || request->any_client;
 	for (size_t i = 0; i < config->allow_client_count && !allowed; i++)
 		allowed = prefix_contains(&config->allow_clients[i], &request->client);
 	if (!allowed) {

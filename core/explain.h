@@ -38,7 +38,8 @@ struct explain_request {
 	struct name name;
 	uint16_t type;
 	struct addr client;
-	bool has_group; /* this group, whoever the client is; no allow-clients either */
+	bool any_client; /* allow-clients does not matter */
+	bool has_group;	 /* this group, whoever the client is; no allow-clients either */
 	uint32_t group;
 	const char *listener; /* its name, or NULL: the first */
 	uint8_t transport;    /* enum baleen_transport */

@@ -35,6 +35,16 @@ __attribute__((format(printf, 3, 4))) static void row(FILE *out, const char *key
 	fputc('\n', out);
 }
 
+static void print_feed(const struct explain_result *r, FILE *out)
+{
+	char set[48] = "as on disk, not compiled yet";
+
+	if (r->set_number)
+		snprintf(set, sizeof(set), "in set %llu", (unsigned long long)r->set_number);
+	row(out, "feed", "%s%s%s%s, %s", r->feed, r->category ? " (" : "",
+	    r->category ? r->category : "", r->category ? ")" : "", set);
+}
+
 static void print_decision(const struct explain_result *r, FILE *out)
 {
 	char since[32];
@@ -49,9 +59,7 @@ static void print_decision(const struct explain_result *r, FILE *out)
 	if (r->rule)
 		row(out, "rule", "%s  %s", r->rule, r->rule_text);
 	if (r->feed)
-		row(out, "feed", "%s%s%s%s, in set %llu", r->feed, r->category ? " (" : "",
-		    r->category ? r->category : "", r->category ? ")" : "",
-		    (unsigned long long)r->set_number);
+		print_feed(r, out);
 	if (r->match)
 		row(out, "matched", "%s%s%s%s", r->match,
 		    strcmp(r->hop, "question") == 0 ? "" : " as the answer's ",

@@ -21,6 +21,8 @@ static bool passes(struct explain *e, const struct policy_test *t, struct diags 
 		/* Without a client the test speaks of the group whose file holds it. */
 		.has_group = addr_is_unspecified(&t->client),
 		.group = t->group,
+		/* They are about the policy, whoever may ask at all. */
+		.any_client = true,
 		.listener = t->listener,
 		.transport = BALEEN_UDP,
 		.has_time = t->has_time,
