@@ -60,6 +60,7 @@ struct chain_instance {
 	/* This process. */
 	void *worker;
 	bool started;
+	unsigned calls; /* to time one in 64 */
 	struct log_limit complaints;
 	struct log_limit failures;
 };
@@ -80,7 +81,6 @@ struct chain {
 	struct worker *worker;
 	struct event_base *loop;
 	_Atomic uint64_t *cells; /* NULL: nobody counts */
-	unsigned calls;		 /* to sample one in 64 */
 	chain_trace *trace;
 	void *trace_context;
 };

@@ -58,6 +58,14 @@ static void add_own(struct chain *c, struct chain_instance *i, bool *full)
 	}
 }
 
+/* The table of metrics is bounded: none for a verdict that no hook of the plugin may return. */
+static bool can_return(const struct baleen_plugin *p, enum baleen_verdict verdict)
+{
+	return verdict != BALEEN_WAIT && ((p->on_client && chain_legal(PHASE_CLIENT, verdict)) ||
+					  (p->on_query && chain_legal(PHASE_QUERY, verdict)) ||
+					  (p->on_answer && chain_legal(PHASE_ANSWER, verdict)));
+}
+
 static void add_instance(struct chain *c, struct chain_instance *i, bool *full)
 {
 	const char *instance = i->entry->instance;
@@ -68,9 +76,10 @@ static void add_instance(struct chain *c, struct chain_instance *i, bool *full)
 		return;
 	}
 	for (unsigned v = BALEEN_ALLOW; v < BALEEN_VERDICTS; v++)
-		i->metric_verdict[v] =
-			add(c, full, "plugin_verdicts_total{plugin=\"%s\",verdict=\"%s\"}",
-			    instance, verdict_words[v]);
+		if (can_return(&i->plugin, v))
+			i->metric_verdict[v] =
+				add(c, full, "plugin_verdicts_total{plugin=\"%s\",verdict=\"%s\"}",
+				    instance, verdict_words[v]);
 	i->metric_calls = add(c, full, "plugin_sampled_calls_total{plugin=\"%s\"}", instance);
 	i->metric_nanoseconds =
 		add(c, full, "plugin_sampled_nanoseconds_total{plugin=\"%s\"}", instance);
