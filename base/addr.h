@@ -23,8 +23,8 @@ struct prefix {
 
 struct endpoint {
 	struct addr addr;
-	uint16_t port;	    /* host order */
-	uint32_t scope_id;  /* of a link-local IPv6 address, else 0 */
+	uint16_t port;	   /* host order */
+	uint32_t scope_id; /* of a link-local IPv6 address, else 0 */
 };
 
 #define ADDR_TEXT_MAX	  64 /* room for any addr_format or prefix_format */
@@ -34,7 +34,7 @@ bool addr_is_v4(const struct addr *a);
 bool addr_equal(const struct addr *a, const struct addr *b);
 bool addr_is_unspecified(const struct addr *a); /* 0.0.0.0 or :: */
 bool addr_is_loopback(const struct addr *a);
-int addr_parse(const char *text, struct addr *out);		     /* 0 or -EINVAL */
+int addr_parse(const char *text, struct addr *out);			/* 0 or -EINVAL */
 const char *addr_format(const struct addr *a, char out[ADDR_TEXT_MAX]); /* v4 dotted, v6 RFC 5952 */
 
 /* "10.0.0.0/8", "fc00::/7", or an address alone. -EINVAL; -EDOM when host bits are set. */

@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CONFIG_DEFAULT_PATH    "/etc/baleen/baleen.yaml"
-#define CONFIG_LISTENERS_MAX   16
-#define CONFIG_WORKERS_MAX     32
-#define CONFIG_CHAIN_MAX       32
-#define CONFIG_UPSTREAMS_MAX   64 /* groups */
-#define CONFIG_SERVERS_MAX     16 /* a group */
+#define CONFIG_DEFAULT_PATH  "/etc/baleen/baleen.yaml"
+#define CONFIG_LISTENERS_MAX 16
+#define CONFIG_WORKERS_MAX   32
+#define CONFIG_CHAIN_MAX     32
+#define CONFIG_UPSTREAMS_MAX 64 /* groups */
+#define CONFIG_SERVERS_MAX   16 /* a group */
 
 struct config_listener {
 	struct endpoint endpoint;
@@ -47,13 +47,13 @@ enum config_on_failure { ON_FAILURE_OPEN, ON_FAILURE_CLOSED };
 
 /* One entry of the chain. */
 struct config_plugin {
-	const char *plugin;   /* the word: "ratelimit", or a path ending in .so */
-	const char *instance; /* `name:`, default the plugin's word */
+	const char *plugin;	    /* the word: "ratelimit", or a path ending in .so */
+	const char *instance;	    /* `name:`, default the plugin's word */
 	const struct node *options; /* the map without the common keys' meaning; may be NULL */
-	bool monitor;	      /* mode: monitor */
+	bool monitor;		    /* mode: monitor */
 	enum config_on_failure on_failure;
-	uint32_t max_crashes; /* default 3 */
-	uint64_t within_ms;   /* default 10 m */
+	uint32_t max_crashes;	 /* default 3 */
+	uint64_t within_ms;	 /* default 10 m */
 	uint64_t retry_after_ms; /* default 10 m */
 	int line, column;
 };
@@ -88,13 +88,14 @@ struct config {
 	const char *state;    /* absolute folder; default /var/lib/baleen */
 	const char *user;     /* default "baleen" */
 	bool user_given;
-	const char *control;  /* absolute path of the socket */
+	const char *control; /* absolute path of the socket */
 
 	bool admin_enabled;
 	struct endpoint admin_listen;
 	const char *admin_token; /* contents of token-file, trimmed; NULL: none */
 
-	const char *plugin_folder; /* `plugin-folder:`; default: beside the program, else installed */
+	const char
+		*plugin_folder; /* `plugin-folder:`; default: beside the program, else installed */
 };
 
 /* Keys that every chain entry takes, NULL-terminated: mode, on-failure, max-crashes, ... */
