@@ -210,6 +210,9 @@ static enum outcome apply(struct run *r, const struct chain_row *row, enum balee
 		verdict = q->resumed_verdict == BALEEN_WAIT ? BALEEN_FAIL : q->resumed_verdict;
 		return apply(r, row, verdict);
 	}
+	/* Who came over TCP has done what TRUNCATE asks for. */
+	if (verdict == BALEEN_TRUNCATE && q->view.transport == BALEEN_TCP)
+		verdict = BALEEN_PASS;
 	trace(r, row, verdict, false);
 	if (verdict == BALEEN_PASS)
 		return OUTCOME_NEXT;

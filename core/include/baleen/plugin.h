@@ -112,7 +112,8 @@ struct event_base; /* libevent's */
  *   REWRITE        -         x          -      ask for why->target instead, CNAME in front
  *   REFUSE         x         x          x      REFUSED
  *   DROP           x         x          x      no reply at all
- *   TRUNCATE       x         x          x      empty reply with TC: real clients return over TCP
+ *   TRUNCATE       x         x          x      empty reply with TC: real clients return over TCP,
+ *                                              where it means PASS
  *   WAIT           -         x          x      a ticket was taken with host->wait()
  *   FAIL           x         x          x      the plugin could not decide: on-failure applies
  */
