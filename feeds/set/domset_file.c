@@ -10,14 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define COMMIT_OCTETS ((size_t)4 << 20) /* LMDB keeps what is not committed on the heap */
-#define PAGE_HEADER   16		/* of LMDB; its first 8 octets are the page's number */
+#define COPY_OCTETS   ((size_t)256 << 10)
+#define PAGE_HEADER   16 /* of LMDB; its first 8 octets are the page's number */
 
 struct domset_key domset_key_of(uint32_t kind, uint32_t number)
 {
@@ -158,40 +156,61 @@ static int append(int fd, const void *data, size_t octets, uint64_t *at)
 	return 0;
 }
 
-/* The CRC of what lies between the extents, and of each extent. */
-static uint32_t checksum(struct domset_file *f, const uint8_t *pages, uint64_t octets)
+/* Continue `*crc` over a stretch of the file. */
+static int checksum(int fd, uint64_t at, uint64_t octets, uint8_t *buffer, uint32_t *crc)
 {
-	uint32_t crc = 0;
+	while (octets) {
+		size_t wanted = octets < COPY_OCTETS ? octets : COPY_OCTETS;
+		ssize_t n = pread(fd, buffer, wanted, (off_t)at);
+		if (!n || (n < 0 && errno != EINTR))
+			return n ? -errno : -EIO;
+		if (n > 0) {
+			*crc = hash_crc32c(*crc, buffer, (size_t)n);
+			at += (uint64_t)n;
+			octets -= (uint64_t)n;
+		}
+	}
+	return 0;
+}
+
+/* The CRC of each extent, and of what lies between them. Read, not mapped: a map of the whole file
+ * would count as this process's memory. */
+static int checksums(struct domset_file *f, int fd, uint64_t pages_octets, uint32_t *between)
+{
+	uint8_t *buffer = malloc(COPY_OCTETS);
 	uint64_t at = 0;
-	for (size_t i = 0; i < f->extent_count; i++) {
+	int rc = buffer ? 0 : -ENOMEM;
+	*between = 0;
+	for (size_t i = 0; !rc && i < f->extent_count; i++) {
 		struct domset_extent *e = &f->extents[i];
-		crc = hash_crc32c(crc, pages + at, e->offset - at);
-		e->crc32c = hash_crc32c(0, pages + e->offset, e->octets);
+		rc = checksum(fd, at, e->offset - at, buffer, between);
+		if (!rc)
+			rc = checksum(fd, e->offset, e->octets, buffer, &e->crc32c);
 		at = e->offset + e->octets;
 	}
-	return hash_crc32c(crc, pages + at, octets - at);
+	if (!rc)
+		rc = checksum(fd, at, pages_octets - at, buffer, between);
+	free(buffer);
+	return rc;
 }
 
 static int append_directory(struct domset_file *f, int fd, uint64_t pages_octets,
 			    uint64_t *file_octets, uint32_t *crc32c)
 {
-	const uint8_t *pages = mmap(NULL, pages_octets, PROT_READ, MAP_SHARED, fd, 0);
-	if (pages == MAP_FAILED)
-		return -errno;
 	struct domset_footer footer = {
 		.pages_octets = pages_octets,
 		.extents = (uint32_t)f->extent_count,
-		.pages_crc32c = checksum(f, pages, pages_octets),
 		.version = DOMSET_VERSION,
 		.magic = DOMSET_MAGIC,
 	};
-	munmap((void *)(uintptr_t)pages, pages_octets);
+	int rc = checksums(f, fd, pages_octets, &footer.pages_crc32c);
 	size_t directory = f->extent_count * sizeof *f->extents;
 	footer.directory_crc32c = hash_crc32c(0, f->extents, directory);
 	footer.crc32c = hash_crc32c(0, &footer, offsetof(struct domset_footer, crc32c));
 	*file_octets = pages_octets;
 	*crc32c = footer.crc32c;
-	int rc = append(fd, f->extents, directory, file_octets);
+	if (!rc)
+		rc = append(fd, f->extents, directory, file_octets);
 	if (!rc)
 		rc = append(fd, &footer, sizeof footer, file_octets);
 	if (!rc && fsync(fd) < 0)
