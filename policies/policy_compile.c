@@ -192,6 +192,7 @@ static void policy_compile_group(struct policy_loader *l, struct policy_group *g
 		if (!r->has_names && !r->has_feeds)
 			*(r->has_answers ? &g->free_answer : &g->free) = true;
 		g->has_answer_rules |= r->has_answers;
+		g->lets_through |= r->has_names && policy_lets_through(r);
 		for (size_t w = 0; w < FEEDS_MAX / 64; w++)
 			g->feeds.words[w] |= r->feeds.words[w];
 		for (size_t k = 0; k < r->name_count; k++) {

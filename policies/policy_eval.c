@@ -155,6 +155,8 @@ static bool policy_allows_below(struct policy_walk *w, const struct policy_group
 				size_t rule)
 {
 	for (size_t i = 0; i <= order; i++) {
+		if (!g->order[i]->lets_through)
+			continue;
 		const struct policy_slot *s = policy_walk_slot(w, g->order[i], w->q->labels);
 		if (s && s->allow_below != UINT16_MAX && (i < order || s->allow_below < rule))
 			return true;

@@ -87,6 +87,7 @@ struct policy_group {
 	uint64_t *needs_names, *needs_feeds;
 	bool free;	       /* some question rule asks for neither names nor feeds */
 	bool free_answer;      /* same of answer rules */
+	bool lets_through;     /* some allow or rewrite names names */
 	bool has_answer_rules; /* its own */
 	struct feedmask feeds; /* of all its rules */
 	uint64_t depths[2];    /* label counts of names in its rules */

@@ -2,14 +2,13 @@
 /* base/lpm.c: equal to trying every prefix; and fast enough for a query's first step. */
 #include "base/lpm.h"
 
-#include "base/clock.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -165,10 +164,10 @@ static void test_speed(void **state)
 			clients[i].octets[15] |= 1;
 		}
 		uint32_t found = 0;
-		int64_t begin = clock_monotonic_us();
+		clock_t begin = clock();
 		for (size_t i = 0; i < LOOKUPS; i++)
 			found += lpm_find(&l, &clients[i]) != LPM_NONE;
-		double ns = (double)(clock_monotonic_us() - begin) * 1000 / LOOKUPS;
+		double ns = (double)(clock() - begin) * 1e9 / CLOCKS_PER_SEC / LOOKUPS;
 		print_message("lpm: %d prefixes, %s, %.0f ns\n", COUNT, v4 ? "IPv4" : "IPv6", ns);
 		assert_true(found > LOOKUPS / 2);
 	}
