@@ -92,29 +92,6 @@ size_t message_name(const uint8_t *data, size_t size, size_t at, uint8_t out[NAM
 	return length;
 }
 
-int message_walk_start(struct message_walk *w, const uint8_t *data, size_t size)
-{
-	struct message_header header;
-	struct cursor c = cursor_make(data, size);
-	uint8_t name[NAME_WIRE_MAX];
-
-	if (!message_header(data, size, &header))
-		return -EBADMSG;
-	c.at = MESSAGE_HEADER_SIZE;
-	for (unsigned i = 0; i < header.questions; i++) {
-		size_t end;
-		if (!message_name(data, size, c.at, name, NULL, &end))
-			return -EBADMSG;
-		c.at = end;
-		cursor_skip(&c, 4);
-		if (!cursor_ok(&c))
-			return -EBADMSG;
-	}
-	*w = (struct message_walk){.data = data, .size = size, .at = c.at};
-	memcpy(w->left, header.records, sizeof(w->left));
-	return 0;
-}
-
 /* Step over a name without copying it: what it points to is looked at by who reads it. */
 static void skip_name(struct cursor *c)
 {
@@ -133,6 +110,25 @@ static void skip_name(struct cursor *c)
 		if (!n || !cursor_ok(c))
 			return;
 	}
+}
+
+int message_walk_start(struct message_walk *w, const uint8_t *data, size_t size)
+{
+	struct message_header header;
+	struct cursor c = cursor_make(data, size);
+
+	if (!message_header(data, size, &header))
+		return -EBADMSG;
+	cursor_skip(&c, MESSAGE_HEADER_SIZE);
+	for (unsigned i = 0; i < header.questions && cursor_ok(&c); i++) {
+		skip_name(&c);
+		cursor_skip(&c, 4);
+	}
+	if (!cursor_ok(&c))
+		return -EBADMSG;
+	*w = (struct message_walk){.data = data, .size = size, .at = c.at};
+	memcpy(w->left, header.records, sizeof(w->left));
+	return 0;
 }
 
 int message_walk_next(struct message_walk *w, struct message_record *out)

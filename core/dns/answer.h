@@ -59,6 +59,7 @@ struct answer_content {
 	uint32_t age_s;	      /* every TTL is this much older */
 	bool stale;	      /* every TTL is ANSWER_TTL_STALE */
 	bool changed;	      /* not as upstream sent it (rewritten): AD goes */
+	bool viewed;	      /* the worker's answer_view shows this very message */
 	uint16_t ede;	      /* upstream's, or ours */
 	const char *ede_text; /* or NULL */
 };

@@ -58,10 +58,15 @@ static size_t target_at(const struct message_record *r)
 	}
 }
 
-/* Owners mostly repeat the one before; then they are the same two octets of pointer. */
-static bool same_owner(const uint8_t *message, size_t a, size_t b)
+/* Most owners are the question's name or repeat the one before: two octets of pointer. */
+static bool points_to_question(const uint8_t *owner)
 {
-	return message[a] >= 0xc0 && message[a] == message[b] && message[a + 1] == message[b + 1];
+	return owner[0] == 0xc0 && owner[1] == MESSAGE_HEADER_SIZE;
+}
+
+static bool same_owner(const uint8_t *a, const uint8_t *b)
+{
+	return a[0] >= 0xc0 && a[0] == b[0] && a[1] == b[1];
 }
 
 int answer_view_make(struct answer_view *v, const uint8_t *message, size_t size, bool from_cache,
@@ -70,14 +75,16 @@ int answer_view_make(struct answer_view *v, const uint8_t *message, size_t size,
 	struct message_walk walk;
 	struct message_record r;
 	struct message_header header;
+	struct message_question question;
 	struct baleen_record *last = NULL;
 	size_t last_at = 0;
-	size_t used = 0;
+	size_t used;
 	size_t end;
 	int error = 0;
 	int more;
 
 	if (size > MESSAGE_SIZE_MAX || !message_header(message, size, &header) ||
+	    header.questions != 1 || !message_question(message, size, &question) ||
 	    message_walk_start(&walk, message, size) < 0)
 		return -EBADMSG;
 	v->answer = (struct baleen_answer){
@@ -89,6 +96,8 @@ int answer_view_make(struct answer_view *v, const uint8_t *message, size_t size,
 		.records = v->records,
 		.message = message,
 	};
+	name_lower(question.name, question.length, v->names);
+	used = question.length;
 	while ((more = message_walk_next(&walk, &r)) > 0 && r.section == SECTION_ANSWER) {
 		if (v->answer.record_count == ANSWER_VIEW_RECORDS)
 			return -E2BIG;
@@ -100,7 +109,10 @@ int answer_view_make(struct answer_view *v, const uint8_t *message, size_t size,
 			.rdata = message + r.rdata_at,
 			.rdata_length = r.rdata_length,
 		};
-		if (last && same_owner(message, r.at, last_at)) {
+		if (points_to_question(message + r.at)) {
+			out->owner = v->names;
+			out->owner_length = question.length;
+		} else if (last && same_owner(message + r.at, message + last_at)) {
 			out->owner = last->owner;
 			out->owner_length = last->owner_length;
 		} else {

@@ -273,6 +273,7 @@ static void answer_phase(struct path_query *pq, struct answer_content *content, 
 			fail(pq, EDE_INVALID_DATA);
 			return;
 		}
+		content->viewed = true;
 		switch (run(pq, &p->view->answer)) {
 		case STEP_ON:
 			break;

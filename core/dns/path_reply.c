@@ -113,6 +113,28 @@ void path_reply_servfail(struct path_query *pq, uint16_t ede)
 }
 
 /* What the event tells of the answer: names and addresses, as far as there is room. */
+static bool note_answer(struct writer *w, struct query *q, uint16_t type, const uint8_t *data,
+			uint16_t length)
+{
+	const uint16_t head[2] = {type, length};
+	size_t mark = w->at;
+
+	writer_bytes(w, head, sizeof(head));
+	writer_bytes(w, data, length);
+	if (w->failed) {
+		q->event_answers_size = (uint16_t)mark;
+		return false;
+	}
+	q->event_answer_count++;
+	q->event_answers_size = (uint16_t)w->at;
+	return true;
+}
+
+static bool is_name_type(uint16_t type)
+{
+	return type == TYPE_CNAME || type == TYPE_DNAME || type == TYPE_NS || type == TYPE_PTR;
+}
+
 static void note_answers(struct query *q, const struct answer_content *content)
 {
 	struct writer w = writer_make(q->event_answers, sizeof(q->event_answers));
@@ -124,26 +146,42 @@ static void note_answers(struct query *q, const struct answer_content *content)
 		return;
 	while (message_walk_next(&walk, &r) > 0 && r.section == SECTION_ANSWER) {
 		const uint8_t *data = content->message + r.rdata_at;
-		uint16_t head[2] = {r.type, r.rdata_length};
-		size_t mark = w.at;
-		if (r.type == TYPE_CNAME || r.type == TYPE_DNAME || r.type == TYPE_NS ||
-		    r.type == TYPE_PTR) {
-			head[1] = (uint16_t)message_name(content->message, content->size,
-							 r.rdata_at, name, NULL, NULL);
-			name_lower(name, head[1], name);
-			data = name;
-		} else if (r.type == TYPE_RRSIG) {
+		size_t length = r.rdata_length;
+		if (r.type == TYPE_RRSIG)
 			continue;
+		if (is_name_type(r.type)) {
+			length = message_name(content->message, content->size, r.rdata_at, name,
+					      NULL, NULL);
+			name_lower(name, length, name);
+			data = name;
 		}
-		writer_bytes(&w, head, sizeof(head));
-		writer_bytes(&w, data, head[1]);
-		if (w.failed) {
-			q->event_answers_size = (uint16_t)mark;
+		if (!note_answer(&w, q, r.type, data, (uint16_t)length))
 			return;
-		}
-		q->event_answer_count++;
 	}
-	q->event_answers_size = (uint16_t)w.at;
+}
+
+/* The same from the view, where the hooks' look at it has left one. */
+static void note_viewed(struct query *q, const struct baleen_answer *answer)
+{
+	struct writer w = writer_make(q->event_answers, sizeof(q->event_answers));
+	uint8_t name[NAME_WIRE_MAX];
+
+	for (unsigned i = 0; i < answer->record_count; i++) {
+		const struct baleen_record *r = &answer->records[i];
+		const uint8_t *data = r->rdata;
+		size_t length = r->rdata_length;
+		if (r->type == TYPE_RRSIG)
+			continue;
+		if (is_name_type(r->type)) {
+			length = message_name(answer->message, answer->message_length,
+					      (size_t)(r->rdata - answer->message), name, NULL,
+					      NULL);
+			name_lower(name, length, name);
+			data = name;
+		}
+		if (!note_answer(&w, q, r->type, data, (uint16_t)length))
+			return;
+	}
 }
 
 void path_reply_content(struct path_query *pq, const struct answer_content *content)
@@ -154,7 +192,10 @@ void path_reply_content(struct path_query *pq, const struct answer_content *cont
 	uint8_t *room = path_reply_room(p, &q->origin, &max);
 	size_t size;
 
-	note_answers(q, content);
+	if (content->viewed)
+		note_viewed(q, &p->view->answer);
+	else
+		note_answers(q, content);
 	if (content->size + MESSAGE_OPT_EDE_SIZE <= max) {
 		size = answer_content(q, content, room, max);
 	} else {
