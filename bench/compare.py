@@ -96,11 +96,11 @@ def main():
         (work / "baleen.yaml").write_text(f"""
 listen: [{{address: "127.0.0.1:{port}"}}]
 workers: 1
-user: {"root" if os.getuid() == 0 else "nobody"}
+user: nobody
 upstreams: {{default: {{servers: ["127.0.0.1:{upstream_port}"]}}}}
 cache: {{size: 64MiB}}
 plugins:
-  - ratelimit: {{queries-per-second: 100000000, burst: 100000000}}
+  - ratelimit: {{queries-per-second: 1000000, burst: 10000000}}
   - blocklist
   - threatfeed
   - logging: {{file: log/queries.log}}
