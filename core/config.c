@@ -438,6 +438,22 @@ int config_load(struct source *source, const char *path, struct arena *a, struct
 	return d->errors > errors ? -EINVAL : 0;
 }
 
+/* What is no YAML as a whole may still be in these two lines: whoever breaks a file of a running
+ * daemon should hear what is wrong with it, not that there is no daemon. */
+static struct node *config_two_lines(struct config_loader *l, const char *text)
+{
+	char *kept = arena_strdup(l->arena, "");
+	struct node *root = NULL;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, "control:", 8) == 0 || strncmp(line, "state:", 6) == 0)
+			kept = arena_printf(l->arena, "%s%.*s\n", kept, (int)strcspn(line, "\n"),
+					    line);
+	}
+	node_parse(l->config->path, kept, strlen(kept), l->arena, l->d, &root);
+	return root;
+}
+
 int config_find_paths(const char *path, char **control, char **state)
 {
 	struct arena arena;
@@ -453,6 +469,8 @@ int config_find_paths(const char *path, char **control, char **state)
 	int result = file_read(c.path, CONFIG_FILE_MAX, &text, &size);
 	if (result == 0) {
 		node_parse(c.path, text, size, &arena, &ignored, &root);
+		if (!root)
+			root = config_two_lines(&l, text);
 		if (root)
 			config_load_paths(&l, root);
 	}

@@ -101,6 +101,10 @@ static enum baleen_verdict verdict_of(struct baleen_call *call, const struct pol
 	struct baleen_why *why = call->why;
 	enum baleen_verdict verdict = verdicts[o->action];
 
+	/* Who came over TCP has done what `answer: truncate` asks for. */
+	if (verdict == BALEEN_BLOCK && o->answer && o->answer->form == POLICY_FORM_TRUNCATE &&
+	    call->query->transport == BALEEN_TCP)
+		verdict = BALEEN_PASS;
 	if (verdict == BALEEN_PASS)
 		return verdict;
 	why->rule = o->rule;

@@ -17,8 +17,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] = "check [-c FILE] [--sets SET.mdb] [--json]";
+
+/* A daemon starts without a list that is not there, for it may come; its author wants to know. */
+static void warn_of_missing_lists(const struct feeds *feeds, const char *config, struct diags *d)
+{
+	for (size_t i = 0; i < feeds->count; i++) {
+		const struct feed *f = &feeds->items[i];
+		if (f->file && access(f->file, R_OK) != 0)
+			diag_warning(d, config, f->line, f->column, "feed \"%s\": %s: %s", f->name,
+				     f->file, strerror(errno));
+	}
+}
 
 static int check(const char *config, const char *sets, struct diags *d,
 		 struct policy_tests_count *tests)
@@ -30,6 +42,7 @@ static int check(const char *config, const char *sets, struct diags *d,
 	int r = generation_load(source, config, NULL, 0, d, &g);
 	if (r < 0)
 		return r;
+	warn_of_missing_lists(&g->config.feeds, config, d);
 	policy_lint(g->policy, d);
 	r = policy_tests_run(g, sets, d, tests);
 	generation_free(g);

@@ -13,11 +13,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A process that was restarted, or a sink that lost something, this long ago is news. */
 #define STATUS_RECENT_MS 60000
+#define STATUS_DISK_LOW	 ((uint64_t)1 << 20)
 
 static void add_number(cJSON *o, const char *key, uint64_t n)
 {
@@ -186,6 +188,23 @@ static cJSON *status_feeds(struct admin *a, cJSON *degraded)
 
 /* ---- status ---- */
 
+/* What a full disk stops cannot say so itself: it would have to be written. */
+static void status_disk(cJSON *degraded)
+{
+	struct statvfs disk;
+	char text[128];
+
+	if (statvfs(".", &disk) != 0)
+		return;
+	uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+	if (left >= STATUS_DISK_LOW)
+		return;
+	snprintf(text, sizeof(text),
+		 "the state folder's disk is full (%llu KiB left): feeds and logs stay behind",
+		 (unsigned long long)left / 1024);
+	cJSON_AddItemToArray(degraded, cJSON_CreateString(text));
+}
+
 bool admin_is_ready(struct admin *a, char *text, size_t size)
 {
 	struct shm_process *rows = shm_processes(a->shm);
@@ -224,6 +243,7 @@ cJSON *admin_status(struct admin *a)
 
 	if (!admin_is_ready(a, text, sizeof(text)))
 		cJSON_AddItemToArray(degraded, cJSON_CreateString(text));
+	status_disk(degraded);
 	cJSON *processes = status_processes(a, degraded, &started_us);
 	cJSON *plugins = status_plugins(a, degraded), *feeds = status_feeds(a, degraded);
 
