@@ -117,23 +117,6 @@ static bool config_folder_exists(const char *path)
 	return access(path, X_OK) == 0;
 }
 
-/* plugins/ beside the program in a build tree, else where `make install` puts them. */
-static const char *config_program_plugins(struct arena *a)
-{
-	char program[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	if (n > 0) {
-		program[n] = '\0';
-		char *slash = strrchr(program, '/');
-		if (slash)
-			*slash = '\0';
-		char *beside = arena_printf(a, "%s/plugins", program);
-		if (config_folder_exists(beside))
-			return beside;
-	}
-	return BALEEN_PREFIX "/lib/baleen/plugins";
-}
-
 static void config_load_paths(struct config_loader *l, const struct node *root)
 {
 	struct config *c = l->config;
@@ -158,8 +141,6 @@ static void config_load_paths(struct config_loader *l, const struct node *root)
 		node_error(user, l->d, "user is empty (expected the name of an account)");
 	if (config_path(l, node_get(root, "plugin-folder"), &text))
 		c->plugin_folder = config_input(l, text);
-	else
-		c->plugin_folder = config_program_plugins(l->arena);
 }
 
 static void config_load_protected(struct config_loader *l, const struct node *n)
@@ -422,18 +403,22 @@ int config_load(struct source *source, const char *path, struct arena *a, struct
 	if (!root)
 		return -EINVAL;
 	node_check_keys(root, config_keys, d);
+	size_t before = d->errors;
 	config_load_listeners(&l, node_get(root, "listen"));
+	config_load_chain(&l, node_get(root, "plugins"));
+	out->checkable = d->errors == before;
 	config_load_clients(&l, root);
 	config_load_workers(&l, node_get(root, "workers"));
 	config_load_upstreams(&l, node_get(root, "upstreams"));
 	config_load_cache(&l, node_get(root, "cache"));
-	config_load_chain(&l, node_get(root, "plugins"));
 	config_load_hang_timeout(&l, node_get(root, "hang-timeout"));
 	config_load_paths(&l, root);
 	config_load_protected(&l, node_get(root, "protected"));
 	config_load_admin(&l, node_get(root, "admin"));
 	const struct node *feeds = node_get(root, "feeds");
-	feeds_load(node_is_null(feeds) ? NULL : feeds, out->path, source, a, d, &out->feeds);
+	if (feeds_load(node_is_null(feeds) ? NULL : feeds, out->path, source, a, d, &out->feeds) <
+	    0)
+		out->checkable = false;
 	feeds_promote(&out->feeds, source, out->state);
 	return d->errors > errors ? -EINVAL : 0;
 }

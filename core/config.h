@@ -61,6 +61,7 @@ struct config_plugin {
 struct config {
 	const char *path;   /* absolute */
 	const char *folder; /* its dirname */
+	bool checkable;	    /* feeds, chain and listeners are without error */
 
 	struct config_listener listeners[CONFIG_LISTENERS_MAX];
 	size_t listener_count;
@@ -95,13 +96,14 @@ struct config {
 	const char *admin_token; /* contents of token-file, trimmed; NULL: none */
 
 	const char
-		*plugin_folder; /* `plugin-folder:`; default: beside the program, else installed */
+		*plugin_folder; /* `plugin-folder:`; NULL: beside the program, else installed */
 };
 
 /* Keys that every chain entry takes, NULL-terminated: mode, on-failure, max-crashes, ... */
 extern const char *const config_plugin_keys[];
 
-/* 0, or -EINVAL with every error in `d`. `out` is complete only with 0. */
+/* 0, or -EINVAL with every error in `d`. `out` is complete only with 0; `checkable` says whether
+ * policies can be checked against it all the same. */
 int config_load(struct source *source, const char *path, struct arena *a, struct diags *d,
 		struct config *out);
 

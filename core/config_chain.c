@@ -133,6 +133,9 @@ void config_load_chain(struct config_loader *l, const struct node *n)
 		node_error(n, l->d, "plugins must be a list (\"- blocklist\")");
 		return;
 	}
+	if (n->count == 0)
+		node_warning(n, l->d,
+			     "the chain is empty: nothing is filtered and nothing is logged");
 	for (const struct node *item = n->children; item; item = item->next)
 		config_chain_entry(l, item);
 }

@@ -59,8 +59,11 @@ int generation_load(struct source *source, const char *config_path, struct shm *
 	arena_init(&g->arena);
 
 	int r = config_load(source, config_path, &g->arena, d, &g->config);
-	if (r == 0)
-		r = generation_load_policy(g, d);
+	/* Whoever has errors here and there wants to hear of all of them. */
+	if (r == 0 || g->config.checkable) {
+		int p = generation_load_policy(g, d);
+		r = r < 0 ? r : p;
+	}
 	if (r == 0)
 		r = chain_load(g, d, &g->chain);
 	if (r == 0 && d->errors > 0)
