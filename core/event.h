@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A finished query on its way from a worker to the logger: numbers and wire names in the ring
- * (event_write, DNS path), strings in the logger (event_read, through the same generation's tables).
+ * (event_write, DNS path), strings in the logger (event_read, through the same generation's
+ * tables).
  *
  *   struct event_head | name | match | per answer {u16 type, u16 length, octets} | why text
  */

@@ -2,8 +2,8 @@
 /*
  * A generation: everything that one configuration means, loaded from one source. Configuration,
  * feeds, policies, plugins loaded and configured, chain flattened per group. `check`, `explain` and
- * the template all call generation_load; the template then forks workers, logger, fetcher and admin,
- * which share it copy-on-write. Read-only once loaded.
+ * the template all call generation_load; the template then forks workers, logger, fetcher and
+ * admin, which share it copy-on-write. Read-only once loaded.
  */
 #ifndef BALEEN_CORE_GENERATION_H
 #define BALEEN_CORE_GENERATION_H

@@ -16,8 +16,9 @@
 
 struct fetcher_folder; /* feeds/fetcher.h */
 
-#define CHILD_DRAIN_MS 4000 /* for queries in flight; the supervisor's patience is a little more   \
-			     */
+#define CHILD_DRAIN_MS                                                                             \
+	4000 /* for queries in flight; the supervisor's patience is a little more                  \
+	      */
 
 enum child_note_kind { CHILD_READY = 1, CHILD_FAILED = 2 };
 

@@ -84,7 +84,8 @@ static void crash_break(struct shm *s, const struct generation *g, unsigned plug
 	const struct config_plugin *p = &g->config.chain[plugin];
 	struct shm_breaker *b = &shm_breakers(s, g->number)[plugin];
 
-	/* Its time out is over: it is on probation, one more crash within the window is too many. */
+	/* Its time out is over: it is on probation, one more crash within the window is too many.
+	 */
 	if (b->open && now >= b->retry_ms)
 		b->open = 0;
 	if (b->crashes == 0 || now - b->window_ms > (int64_t)p->within_ms) {
