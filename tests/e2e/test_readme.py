@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from daemon import AS_ROOT, PROGRAM, ROOT, Daemon
+from daemon import PROGRAM, ROOT, Daemon
 from ports import free_port
 from wire import check_blocked, edes
 
@@ -39,11 +39,13 @@ def test_example_policies_check(tmp_path, site):
 
 
 def test_example_runs_without_network(tmp_path):
+    """As root from a clone under /root: the program, too, stands where `user:` cannot go."""
     config, port = example(tmp_path)
     daemon = Daemon(tmp_path / "unused", upstream="127.0.0.1:9")
     daemon.config_file, daemon.port = config, port
-    if AS_ROOT:
-        tmp_path.chmod(0o700)
+    shutil.copytree(PROGRAM.parent / "plugins", tmp_path / "build/plugins")
+    daemon.program = shutil.copy(PROGRAM, tmp_path / "build/baleen")
+    tmp_path.chmod(0o700)
     try:
         daemon.start()
         for name in ("doubleclick.net", "www.google-analytics.com", "use-application-dns.net",
@@ -111,6 +113,25 @@ def test_readme_commands(tmp_path):
             assert done.returncode == 0, (line, done.stdout + done.stderr)
     finally:
         daemon.stop()
+
+
+def test_readme_console(tmp_path):
+    """What the first screen shows is what comes."""
+    config, port = example(tmp_path)
+    daemon = Daemon(tmp_path / "unused", upstream="127.0.0.1:9")
+    daemon.config_file, daemon.port = config, port
+    block = re.search(r"```console\n(.*?)```", README, re.S)[1]
+    try:
+        daemon.start()
+        said = daemon.run("explain", "ad.doubleclick.net").stdout
+        dug = subprocess.run(["dig", "@127.0.0.1", "-p", str(port), "ad.doubleclick.net"],
+                             capture_output=True, text=True).stdout
+    finally:
+        daemon.stop()
+    shown = [re.sub(r"id: \d+", "", " ".join(line.split())) for line in block.splitlines()
+             if line and not line.startswith("$")]
+    came = [re.sub(r"id: \d+", "", " ".join(line.split())) for line in (said + dug).splitlines()]
+    assert shown and [line for line in shown if line not in came] == []
 
 
 def test_readme_names_every_package():
