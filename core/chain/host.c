@@ -74,8 +74,10 @@ static void *host_region(const struct baleen_host *host, const char *name, size_
 	int n = snprintf(full, sizeof(full), "%s/%s", instance_of(host)->entry->instance, name);
 	if (n < 0 || (size_t)n >= sizeof(full) || size == 0 || size > SHM_REGION_BYTES)
 		return NULL;
-	if (!g->shm)
-		return arena_alloc(&g->arena, size);
+	if (!g->shm) {
+		uintptr_t at = (uintptr_t)arena_alloc(&g->arena, size + 63);
+		return (void *)((at + 63) & ~(uintptr_t)63);
+	}
 	return shm_region(g->shm, full, size);
 }
 

@@ -365,14 +365,14 @@ int loader_load(const struct loader_request *request, const struct baleen_host *
 {
 	struct loading l = {.request = request, .d = d};
 	struct source_file file;
-	void *handle;
+	void *handle = NULL;
 
 	int r = find(&l, &file, &l.path);
 	if (r == 0)
 		r = check_owner(&l);
 	if (r == 0)
 		r = open_copy(&l, &file, &handle);
-	if (r < 0)
+	if (r != 0)
 		return -EINVAL;
 	/* The one cast that POSIX asks for. */
 	union {
