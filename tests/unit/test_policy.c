@@ -3,6 +3,7 @@
  */
 #include "policy_fixture.h"
 
+#include "base/key.h"
 #include "base/message.h"
 
 #define BIT(feed) (1u << (feed))
@@ -273,6 +274,87 @@ static void test_exact_and_allowed_below(void **state)
 	fixture_end(&f);
 }
 
+/* A set of three names: ads lists one alone, tracking the same one and all below another. */
+struct listed {
+	const char *name;
+	struct domset_entry entries[2];
+	size_t count;
+};
+static const struct listed listed[] = {
+	{"both.test", {{0, DOMSET_EXACT}, {1, DOMSET_SUBTREE}}, 2},
+	{"exact.test", {{0, DOMSET_EXACT}}, 1},
+	{"tree.test", {{1, DOMSET_SUBTREE}}, 1},
+};
+static struct {
+	size_t at;
+	uint8_t key[KEY_MAX];
+} listed_stream;
+
+static int listed_next(void *context, struct domset_record *out)
+{
+	struct name name;
+	(void)context;
+	if (listed_stream.at == sizeof(listed) / sizeof(listed[0]))
+		return 0;
+	const struct listed *l = &listed[listed_stream.at++];
+	assert_int_equal(name_parse(l->name, strlen(l->name), &name), 0);
+	out->key = listed_stream.key;
+	out->key_length = key_from_wire(name.wire, name.length, name.labels, listed_stream.key);
+	out->entries = l->entries;
+	out->count = l->count;
+	return 1;
+}
+
+static int listed_rewind(void *context)
+{
+	(void)context;
+	listed_stream.at = 0;
+	return 0;
+}
+
+static void test_entries_of_a_set(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		unsigned feed, labels;
+		bool exact;
+	} rows[] = {
+		{"exact.test", FEED_ADS, 2, true},
+		{"tree.test", FEED_TRACKING, 2, false},
+		{"a.b.tree.test", FEED_TRACKING, 2, false},
+		/* One list takes the name alone, another all below: the wider one is the reason. */
+		{"both.test", FEED_TRACKING, 2, false},
+		{"www.both.test", FEED_TRACKING, 2, false},
+	};
+	static const char *const names[] = {"ads", "tracking"};
+	struct domset_build options = {.feed_names = names, .feed_count = 2};
+	struct domset_stream stream = {.next = listed_next, .rewind = listed_rewind};
+	struct domset *set;
+	struct fixture f;
+	char path[128], error[DOMSET_ERROR_MAX];
+	fixture_policy(&f, "rules:\n  - block: {feeds: all}\n");
+	snprintf(path, sizeof(path), "%s/set.mdb", f.folder);
+	assert_int_equal(domset_build(path, &options, &stream, NULL), 0);
+	assert_int_equal(domset_open(path, DOMSET_CHECK_ALL, &set, error), 0);
+	assert_int_equal(domset_bind(set, &f.feeds), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture_ask a;
+		struct policy_outcome o;
+		fixture_ask(&a, rows[i].name, 1, 0, 0);
+		domset_lookup(set, a.name.wire, a.name.length, a.name.labels, &a.feeds);
+		a.q.set = set;
+		policy_question(f.policy, 0, &a.q, &o);
+		assert_int_equal(o.action, POLICY_BLOCK);
+		assert_int_equal(o.feed, rows[i].feed);
+		assert_int_equal(o.match_labels, rows[i].labels);
+		assert_int_equal(o.match_exact, rows[i].exact);
+		assert_string_equal(o.category, fixture_feeds[rows[i].feed].category);
+	}
+	domset_close(set);
+	fixture_end(&f);
+}
+
 static void test_addresses_of_answers(void **state)
 {
 	(void)state;
@@ -534,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_monitor_records_and_goes_on),
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_exact_and_allowed_below),
+		cmocka_unit_test(test_entries_of_a_set),
 		cmocka_unit_test(test_addresses_of_answers),
 		cmocka_unit_test(test_who_belongs_where),
 		cmocka_unit_test(test_extends),
