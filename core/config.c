@@ -112,11 +112,6 @@ static bool config_path(struct config_loader *l, const struct node *n, const cha
 	return true;
 }
 
-static bool config_folder_exists(const char *path)
-{
-	return access(path, X_OK) == 0;
-}
-
 static void config_load_paths(struct config_loader *l, const struct node *root)
 {
 	struct config *c = l->config;
