@@ -42,20 +42,26 @@ static int bind_combination(struct domset *s, uint32_t combination, uint32_t *ru
 {
 	size_t count;
 	const struct domset_entry *e = domset_combination(s, combination, &count);
+	struct domset_masks plain = {0};
 	struct domset_rules rules = {0};
 	bool any = false;
 	for (size_t i = 0; i < count; i++) {
 		unsigned feed = s->feed_numbers[e[i].feed];
 		if (feed == FEED_NONE)
 			continue;
-		add(&s->masks[combination], feed, e[i].flags);
+		add(&plain, feed, e[i].flags);
 		add(&rules.except, feed, e[i].flags >> 3);
 		add(&rules.important, feed, e[i].flags >> 6);
 		add(&rules.except_important, feed, e[i].flags >> 9);
 		any = any || e[i].flags >> 3;
 	}
+	size_t words = s->mask_words;
+	memcpy(s->masks + 2 * words * combination, plain.at.words, words * sizeof *s->masks);
+	memcpy(s->masks + 2 * words * combination + words, plain.below.words,
+	       words * sizeof *s->masks);
 	if (!any)
 		return 0;
+	s->ruled[combination / 64] |= (uint64_t)1 << combination % 64;
 	uint32_t at = *rule_count;
 	if (!(at & (at - 1))) {
 		void *grown = realloc(s->rules, 2 * (size_t)at * sizeof *s->rules);
@@ -69,25 +75,36 @@ static int bind_combination(struct domset *s, uint32_t combination, uint32_t *ru
 	return 0;
 }
 
-int domset_bind(struct domset *s, const struct feeds *feeds)
+static void map_feeds(struct domset *s, const struct feeds *feeds)
 {
+	s->mask_words = 1;
 	for (uint32_t i = 0; i < s->header.feeds; i++) {
 		s->feed_numbers[i] = FEED_NONE;
-		for (size_t k = 0; k < feeds->count; k++)
-			if (feeds->items[k].number < FEEDS_MAX &&
-			    !strcmp(feeds->items[k].name, s->feed_names[i]))
-				s->feed_numbers[i] = (uint16_t)feeds->items[k].number;
+		for (size_t k = 0; k < feeds->count; k++) {
+			unsigned number = feeds->items[k].number;
+			if (number >= FEEDS_MAX || strcmp(feeds->items[k].name, s->feed_names[i]))
+				continue;
+			s->feed_numbers[i] = (uint16_t)number;
+			if (number / 64 >= s->mask_words)
+				s->mask_words = number / 64 + 1;
+		}
 	}
+}
+
+int domset_bind(struct domset *s, const struct feeds *feeds)
+{
+	map_feeds(s, feeds);
 	free(s->masks);
+	free(s->ruled);
 	free(s->rules_of);
 	free(s->rules);
 	size_t count = s->header.combinations + (size_t)1;
-	s->masks = aligned_alloc(64, count * sizeof *s->masks);
+	s->masks = calloc(count, 2 * s->mask_words * sizeof *s->masks);
+	s->ruled = calloc(count / 64 + 1, sizeof *s->ruled);
 	s->rules_of = calloc(count, sizeof *s->rules_of);
 	s->rules = calloc(1, sizeof *s->rules);
-	if (!s->masks || !s->rules_of || !s->rules)
+	if (!s->masks || !s->ruled || !s->rules_of || !s->rules)
 		return -ENOMEM;
-	memset(s->masks, 0, count * sizeof *s->masks);
 	uint32_t rule_count = 1;
 	for (uint32_t i = 0; i < s->header.combinations; i++) {
 		int rc = bind_combination(s, i, &rule_count);

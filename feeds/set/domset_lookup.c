@@ -172,12 +172,13 @@ static void decide(const struct domset *s, struct domset_result *out)
 	for (unsigned i = 0; i < out->count; i++) {
 		const struct domset_match *m = &out->at[i];
 		bool here = m->labels == out->labels;
-		const struct domset_masks *plain = &s->masks[m->combination];
-		join(&sum[0], here ? &plain->at : &plain->below);
-		uint32_t rule = s->rules_of[m->combination];
-		if (!rule)
+		const uint64_t *plain = s->masks + 2 * (size_t)s->mask_words * m->combination +
+					(here ? 0 : s->mask_words);
+		for (unsigned k = 0; k < s->mask_words; k++)
+			sum[0].words[k] |= plain[k];
+		if (!(s->ruled[m->combination / 64] >> m->combination % 64 & 1))
 			continue;
-		const struct domset_rules *r = &s->rules[rule];
+		const struct domset_rules *r = &s->rules[s->rules_of[m->combination]];
 		join(&sum[1], here ? &r->except.at : &r->except.below);
 		join(&sum[2], here ? &r->important.at : &r->important.below);
 		join(&sum[3], here ? &r->except_important.at : &r->except_important.below);

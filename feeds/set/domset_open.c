@@ -457,6 +457,7 @@ void domset_close(struct domset *s)
 	free(s->shards);
 	free(s->checked);
 	free(s->masks);
+	free(s->ruled);
 	free(s->rules_of);
 	free(s->rules);
 	free(s->feed_names);

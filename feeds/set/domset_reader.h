@@ -20,13 +20,13 @@ struct domset_run {
 	uint32_t count;
 };
 
-/* Which feeds match by a combination's plain entries: one cache line. */
+/* Which feeds match, in the two places a listed name can be. */
 struct domset_masks {
 	struct feedmask at;    /* the asked name is the listed one: exact, subtree */
 	struct feedmask below; /* it is below the listed one: subtree, below */
 };
 
-/* The rest, for the few combinations that have exceptions or important entries. */
+/* For the few combinations that have exceptions or important entries. */
 struct domset_rules {
 	struct domset_masks except, important, except_important;
 };
@@ -41,7 +41,12 @@ struct domset {
 	void **copies;	   /* of small values, which LMDB does not align; NULL-terminated */
 	uint64_t *checked; /* bit per block: its CRC was right */
 
-	struct domset_masks *masks; /* by combination */
+	/* By combination: mask_words words for `at`, then as many for `below`. As few words as the
+	 * site's feed numbers need: this is read on every match, and there may be many
+	 * combinations. */
+	uint64_t *masks;
+	unsigned mask_words;
+	uint64_t *ruled;	    /* bit per combination: it has rules */
 	uint32_t *rules_of;	    /* by combination: place in rules, or 0 */
 	struct domset_rules *rules; /* [0] is not used */
 	const char **feed_names;
