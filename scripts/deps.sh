@@ -25,7 +25,15 @@ for package in $wanted; do
 done
 [ -n "$missing" ] || exit 0
 
-echo "deps: will install these packages of the distribution:"
+as_root=
+if [ "$(id -u)" != 0 ]; then
+	as_root=$(command -v sudo || echo none)
+fi
+if [ "$as_root" = none ]; then
+	echo "deps: these packages of the distribution are missing:"
+else
+	echo "deps: will install these packages of the distribution:"
+fi
 for package in $missing; do
 	awk -v package="$package" '$2 == package {
 		what = $0
@@ -35,13 +43,9 @@ for package in $missing; do
 	}' "$folder/packages.txt"
 done
 
-as_root=
-if [ "$(id -u)" != 0 ]; then
-	if ! command -v sudo >/dev/null; then
-		echo "deps: neither root nor sudo; please have root run: apt-get install$missing" >&2
-		exit 1
-	fi
-	as_root=sudo
+if [ "$as_root" = none ]; then
+	echo "deps: neither root nor sudo; please have root run: apt-get install$missing" >&2
+	exit 1
 fi
 $as_root apt-get update -q
 # shellcheck disable=SC2086
