@@ -71,13 +71,13 @@ static void lpm_make_index(struct lpm_table *t, struct arena *a)
 	unsigned top = 128;
 	while (top > 0 && !(differ >> (top - 1) & 1))
 		top--;
-	while (t->index_bits < LPM_INDEX_BITS_MAX && (size_t)1 << t->index_bits < 2 * t->count)
-		t->index_bits++;
-	if (t->index_bits > top)
-		t->index_bits = top;
+	unsigned bits = 0;
+	while (bits < LPM_INDEX_BITS_MAX && bits < top && (size_t)1 << bits < 2 * t->count)
+		bits++;
+	t->index_bits = bits;
 	t->shift = top - t->index_bits;
 	/* place -> the last range that begins at or before the place's first key. */
-	size_t places = (size_t)1 << t->index_bits;
+	size_t places = (size_t)1 << bits;
 	t->index = arena_alloc(a, (places + 1) * sizeof(*t->index));
 	size_t at = 0;
 	for (size_t place = 0; place < places; place++) {
@@ -121,7 +121,8 @@ static void lpm_build_table(struct lpm_table *t, const struct lpm_entry **sorted
 void lpm_build(struct lpm *l, const struct lpm_entry *entries, size_t count, struct arena *a)
 {
 	memset(l, 0, sizeof(*l));
-	const struct lpm_entry **sorted = arena_alloc(a, (count + 1) * sizeof(*sorted));
+	const struct lpm_entry **sorted =
+		arena_alloc(a, (count + 1) * sizeof(const struct lpm_entry *));
 	for (int v4 = 0; v4 < 2; v4++) {
 		size_t n = 0;
 		for (size_t i = 0; i < count; i++)
@@ -130,7 +131,7 @@ void lpm_build(struct lpm *l, const struct lpm_entry *entries, size_t count, str
 				sorted[n++] = &entries[i];
 		if (n == 0)
 			continue;
-		qsort(sorted, n, sizeof(*sorted), lpm_order);
+		qsort(sorted, n, sizeof(const struct lpm_entry *), lpm_order);
 		lpm_build_table(v4 ? &l->v4 : &l->v6, sorted, n, a);
 	}
 }

@@ -259,7 +259,8 @@ static void node_event(struct node_builder *b, const yaml_event_t *e)
 		break;
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
-		b->depth--;
+		if (b->depth > 0)
+			b->depth--;
 		break;
 	default:
 		break;

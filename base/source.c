@@ -42,7 +42,8 @@ struct source_entry {
 struct source {
 	struct source_entry *entries;
 	size_t count, room;
-	uint8_t *map; /* a snapshot's mapping, which owns paths and data; NULL: the disk */
+	bool sealed; /* a snapshot: its mapping owns paths and data; else the disk */
+	uint8_t *map;
 	size_t map_size;
 };
 
@@ -55,11 +56,11 @@ void source_free(struct source *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; !s->map && i < s->count; i++) {
+	for (size_t i = 0; !s->sealed && i < s->count; i++) {
 		free(s->entries[i].path);
 		free(s->entries[i].data);
 	}
-	if (s->map)
+	if (s->sealed)
 		munmap(s->map, s->map_size);
 	free(s->entries);
 	free(s);
@@ -130,7 +131,7 @@ static int source_read_disk(struct source *s, const char *path)
 int source_read(struct source *s, const char *path, struct source_file *out)
 {
 	const struct source_entry *e = source_find(s, SOURCE_FILE, path);
-	if (!e && s->map)
+	if (!e && s->sealed)
 		return -ENOENT;
 	if (!e) {
 		int result = source_read_disk(s, path);
@@ -255,7 +256,7 @@ int source_list(struct source *s, const char *dir, const char *suffix, char ***o
 		return -ENOMEM;
 	int result = 0;
 	const struct source_entry *e = source_find(s, SOURCE_LIST, key);
-	if (!e && s->map) {
+	if (!e && s->sealed) {
 		result = -ENOENT;
 	} else if (!e) {
 		char *data = NULL;
@@ -308,7 +309,7 @@ static size_t source_entry_size(size_t path_length, size_t data_size)
 
 int source_seal(struct source *s, int *memfd)
 {
-	if (s->map)
+	if (s->sealed)
 		return -EINVAL;
 	size_t total = 2 * SOURCE_ALIGN;
 	for (size_t i = 0; i < s->count; i++)
@@ -408,6 +409,7 @@ int source_snapshot(int memfd, struct source **out)
 	struct source *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
+	s->sealed = true;
 	s->map_size = (size_t)st.st_size;
 	s->map = mmap(NULL, s->map_size, PROT_READ, MAP_SHARED, memfd, 0);
 	if (s->map == MAP_FAILED) {

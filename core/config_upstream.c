@@ -197,24 +197,36 @@ static void config_upstream(struct config_loader *l, struct config_upstream *u,
 		node_error(n, l->d, "upstream \"%s\" has no servers", u->name);
 }
 
+/* The groups as they stand in the map, NULL: none. */
+static const struct node *config_groups(struct config_loader *l, const struct node *n,
+					size_t *count)
+{
+	*count = 0;
+	if (!n || node_is_null(n))
+		return NULL;
+	if (n->kind != NODE_MAP) {
+		node_error(n, l->d, "upstreams must be a map (default: {servers: [...]})");
+		return NULL;
+	}
+	/* `default` is one of them, written or not. */
+	if (n->count + (node_get(n, "default") ? 0 : 1) > CONFIG_UPSTREAMS_MAX) {
+		node_error(n, l->d, "too many upstream groups (at most %d)", CONFIG_UPSTREAMS_MAX);
+		return NULL;
+	}
+	*count = n->count;
+	return n->children;
+}
+
 void config_load_upstreams(struct config_loader *l, const struct node *n)
 {
 	struct config *c = l->config;
-	if (!node_is_null(n) && n->kind != NODE_MAP) {
-		node_error(n, l->d, "upstreams must be a map (default: {servers: [...]})");
-		n = NULL;
-	}
-	if (!node_is_null(n) && n->count > CONFIG_UPSTREAMS_MAX) {
-		node_error(n, l->d, "too many upstream groups (at most %d)", CONFIG_UPSTREAMS_MAX);
-		n = NULL;
-	}
-	size_t room = 1 + (node_is_null(n) ? 0 : n->count);
-	c->upstreams = arena_alloc(l->arena, room * sizeof(*c->upstreams));
+	size_t errors = l->d->errors, count;
+	const struct node *groups = config_groups(l, n, &count);
+	c->upstreams = arena_alloc(l->arena, (1 + count) * sizeof(*c->upstreams));
 	c->upstreams[0].name = "default";
 	c->upstreams[0].timeout_ms = CONFIG_TIMEOUT_MS;
 	c->upstream_count = 1;
-	size_t errors = l->d->errors;
-	for (const struct node *g = node_is_null(n) ? NULL : n->children; g; g = g->next) {
+	for (const struct node *g = groups; g; g = g->next) {
 		struct config_upstream *u = &c->upstreams[0];
 		if (strcmp(g->key, "default") != 0) {
 			if (!config_name_is_valid(g->key))

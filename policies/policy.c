@@ -164,7 +164,8 @@ static struct policy_group *policy_extended(struct policy_loader *l, const struc
 static void policy_follow_extends(struct policy_loader *l)
 {
 	struct policy *p = l->policy;
-	struct policy_group **next = arena_alloc(l->arena, p->group_count * sizeof(*next));
+	struct policy_group **next =
+		arena_alloc(l->arena, p->group_count * sizeof(struct policy_group *));
 	for (size_t i = 0; i < p->group_count; i++)
 		next[i] = policy_extended(l, &p->groups[i]);
 	for (size_t i = 0; i < p->group_count; i++) {
@@ -248,7 +249,7 @@ const struct node *policy_group_options(const struct policy *p, uint32_t group,
 {
 	const struct node *n = node_get(node_get(p->groups[group].root, "plugins"), instance);
 	*off = n && n->kind == NODE_SCALAR && strcmp(n->text, "off") == 0;
-	return node_is_null(n) || n->kind != NODE_MAP ? NULL : n;
+	return n && n->kind == NODE_MAP ? n : NULL;
 }
 
 size_t policy_rule_count(const struct policy *p)

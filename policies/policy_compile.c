@@ -207,11 +207,7 @@ static void policy_compile_group(struct policy_loader *l, struct policy_group *g
 void policy_compile(struct policy_loader *l)
 {
 	struct policy *p = l->policy;
-	p->by_id = arena_alloc(l->arena, p->place_count * sizeof(*p->by_id));
-	for (size_t g = 0; g < p->group_count; g++) {
+	for (size_t g = 0; g < p->group_count; g++)
 		policy_compile_group(l, &p->groups[g]);
-		for (size_t i = 0; i < p->groups[g].rule_count; i++)
-			p->by_id[p->groups[g].rules[i].id] = &p->groups[g].rules[i];
-	}
 	policy_compile_names(l);
 }

@@ -110,7 +110,7 @@ bool policy_type_matches(const struct policy_rule *rule, uint16_t type)
 /* What the bits have not decided. */
 static bool policy_rule_holds(const struct policy_rule *r, const struct policy_question *q)
 {
-	if (r->has_feeds && !feedmask_meets(&r->feeds, &q->feeds->feeds))
+	if (r->has_feeds && (!q->feeds || !feedmask_meets(&r->feeds, &q->feeds->feeds)))
 		return false;
 	if (!policy_type_matches(r, q->type))
 		return false;
@@ -180,7 +180,7 @@ static void policy_decide(struct policy_walk *w, const struct policy_group *g, s
 			out->match_labels = (uint8_t)labels;
 		out->match_exact = covers == POLICY_SELF;
 	}
-	if (r->has_feeds) {
+	if (r->has_feeds && q->feeds) {
 		bool name_exact = out->match_exact;
 		policy_blame_feed(w->policy, r, q, out);
 		out->match_exact |= name_exact;

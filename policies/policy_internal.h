@@ -118,7 +118,6 @@ struct policy {
 	struct policy_test *tests;
 	size_t test_count;
 	const struct feeds *feeds;
-	const struct policy_rule **by_id; /* place_count */
 
 	struct policy_slot *slots;
 	size_t slot_mask;

@@ -103,7 +103,7 @@ static void policy_lint_reach(const struct policy_lint *l, const struct policy_g
 				by = a;
 				break;
 			}
-	if (b->has_names && taken == b->name_count) {
+	if (by && taken == b->name_count) {
 		node_warning(b->node, l->d,
 			     "this rule is never reached: the rule of line %d decides first",
 			     by->node->line);

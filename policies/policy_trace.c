@@ -121,8 +121,8 @@ static bool policy_why(struct policy_walk *w, const struct policy_group *g,
 		bool inside = policy_when_matches(r->when, q->wall_s);
 		at = inside ? at : 0;
 		if (at < size)
-			at += (size_t)snprintf(out + at, size - at, "%swhen: %s %s", at ? "; " : "",
-					       inside ? "inside" : "outside", r->when->text);
+			snprintf(out + at, size - at, "%swhen: %s %s", at ? "; " : "",
+				 inside ? "inside" : "outside", r->when->text);
 		if (!inside)
 			return false;
 	}
