@@ -82,7 +82,7 @@ def test_ttl_with_the_top_bit_is_zero(baleen, upstream):
 
 
 def test_failures_are_not_kept(baleen, upstream):
-    upstream.on["www.test"] = [fails("SERVFAIL")] * 8 + [address()]
+    upstream.on["www.test"] = [fails("SERVFAIL")] * 2 + [address()]
     daemon = baleen(upstream=upstream)
     assert daemon.ask("www.test").rcode() == dns.rcode.SERVFAIL
     assert wait_for(lambda: addresses(daemon.ask("www.test")) == ["192.0.2.1"], 20, 0.5)
@@ -102,8 +102,8 @@ def test_stale_when_no_upstream_answers(baleen, upstream):
 
 
 def test_stale_is_replaced_when_upstream_is_back(baleen, upstream):
-    upstream.on["www.test"] = [address("192.0.2.1", ttl=1), fails("SERVFAIL"), fails("SERVFAIL"),
-                               fails("SERVFAIL"), address("192.0.2.2")]
+    upstream.on["www.test"] = [address("192.0.2.1", ttl=1), fails("SERVFAIL"),
+                               address("192.0.2.2")]
     daemon = baleen(upstream=upstream, config={"cache": {"size": "8MiB", "stale": "1h"}})
     daemon.ask("www.test")
     time.sleep(2.2)
