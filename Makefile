@@ -25,7 +25,7 @@ endif
 CPPFLAGS += -I. -Icore/include -D_GNU_SOURCE -DBALEEN_VERSION='"$(VERSION)"' -DBALEEN_PREFIX='"$(PREFIX)"'
 CFLAGS   += -std=gnu11 -g $(OPT) $(WARNINGS) $(HARDEN) $(SANFLAGS) -fPIE -fvisibility=hidden
 LDFLAGS  += -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS)
-LDLIBS   := -levent_core -levent_extra -llmdb -lcurl -lcjson -lyaml -lpsl -lidn2 -lseccomp -lz -lzstd -ldl
+LDLIBS   := -levent_core -levent_extra -llmdb -lcurl -lcjson -lyaml -lpsl -lidn2 -lseccomp -lz -lzstd -lbz2 -ldl
 
 # ---- what is built ----
 
@@ -139,6 +139,14 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@B=$(B) bench/run
 
+#: make bench-sets domain sets: octets, seconds, nanoseconds; NAMES=FILE for a list of your own
+bench-sets: $(B)/bench/bench_sets
+	@cd $(B)/bench && ./bench_sets -f 0 -f 1 -f 50 $(if $(NAMES),,-n 2e6) $(abspath $(NAMES))
+	@cd $(B)/bench && ./bench_sets -n 1e6 -n 2e6 -n 5e6 -n 10e6 $(abspath $(NAMES))
+$(B)/bench/bench_sets: bench/sets/bench_sets.c $(B)/lib/feeds-set.a $(B)/lib/base.a
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
 #: make lint       layout, static analysis, the arrows between folders
 lint:
 	@scripts/deps.sh build lint
@@ -161,6 +169,6 @@ install: all
 clean:
 	@rm -rf $(B)
 
-.PHONY: always all plugins units replays fuzzers help run test check-asan fuzz bench lint format deps install clean
+.PHONY: always all plugins units replays fuzzers help run test check-asan fuzz bench bench-sets lint format deps install clean
 .SECONDARY:
 -include $(shell find $(wildcard $(B)/obj $(B)/tests) -name '*.d' 2>/dev/null)

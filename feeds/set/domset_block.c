@@ -29,13 +29,13 @@ int domset_block_open(const uint8_t *data, size_t octets, struct domset_block *o
 		.size_width = h >> 11 & 15,
 		.lcp_min = h >> 15 & 511,
 		.size_min = h >> 24 & 255,
-		.first_bits = (h >> 32 & 8191) * DOMSET_SIZE_UNIT,
-		.palette = (h >> 45 & 63) + 1,
+		.first_bits = (h >> 32 & 4095) * DOMSET_SIZE_UNIT,
+		.palette = h >> 44 & 1 ? 0 : (h >> 45 & 63) + 1,
 		.id_width = h >> 51 & 31,
 	};
 	if (b.lcp_width > 8 || b.size_width > 8)
 		return -EBADMSG;
-	b.index_width = domset_width(b.palette);
+	b.index_width = b.palette ? domset_width(b.palette) : b.id_width;
 	b.lcp_at = DOMSET_BLOCK_HEADER;
 	b.size_at = b.lcp_at + ((b.names - 1) * b.lcp_width + 7) / 8;
 	b.inherited_at = 8 * (b.size_at + ((b.names - 1) * b.size_width + 7) / 8);
@@ -64,6 +64,10 @@ static uint32_t bits_at(const struct domset_block *b, uint32_t bit, unsigned wid
 static int id_of(const struct domset_block *b, unsigned name, uint32_t *id)
 {
 	uint32_t index = bits_at(b, b->index_at + name * b->index_width, b->index_width);
+	if (!b->palette) {
+		*id = index;
+		return 0;
+	}
 	if (index >= b->palette)
 		return -EBADMSG;
 	*id = bits_at(b, b->palette_at + index * b->id_width, b->id_width);

@@ -38,7 +38,7 @@ struct domset_block {
 	unsigned lcp_width, lcp_min;
 	unsigned size_width, size_min;
 	unsigned first_bits;
-	unsigned palette;
+	unsigned palette; /* 0: ids stand for themselves */
 	unsigned id_width, index_width;
 	unsigned inherited;
 	uint32_t lcp_at, size_at;		     /* octets */

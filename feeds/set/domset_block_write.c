@@ -5,6 +5,9 @@
  */
 #include "feeds/set/domset_block.h"
 
+static_assert(KEY_MAX * (DOMSET_MAX_CODE_BITS + 8) / DOMSET_SIZE_UNIT < 1 << 12,
+	      "the size of a first suffix has 12 bits");
+
 struct bit_writer {
 	uint8_t *data;
 	size_t bits;
@@ -107,6 +110,7 @@ size_t domset_block_finish(struct domset_block_writer *w, uint8_t *out)
 	unsigned lcp_width = domset_width(w->lcp_max - w->lcp_min + 1);
 	unsigned size_width = domset_width(size_max - size_min + 1);
 	unsigned id_width = domset_width(id_max + 1), index_width = domset_width(colours);
+	bool direct = w->names * id_width <= colours * id_width + w->names * index_width;
 
 	memset(out, 0, DOMSET_BLOCK_MAX);
 	struct bit_writer b = {out, 16};
@@ -116,8 +120,9 @@ size_t domset_block_finish(struct domset_block_writer *w, uint8_t *out)
 	put(&b, size_width, 4);
 	put(&b, w->lcp_min, 9);
 	put(&b, size_min, 8);
-	put(&b, w->units[0], 13);
-	put(&b, colours - 1, 6);
+	put(&b, w->units[0], 12);
+	put(&b, direct, 1);
+	put(&b, direct ? 0 : colours - 1, 6);
 	put(&b, id_width, 5);
 	for (unsigned i = 1; i < w->names; i++)
 		put(&b, w->lcp[i] - w->lcp_min, lcp_width);
@@ -131,10 +136,10 @@ size_t domset_block_finish(struct domset_block_writer *w, uint8_t *out)
 		put(&b, w->inherited.at[i].octets, 9);
 		put(&b, w->inherited.at[i].id, id_width);
 	}
-	for (unsigned i = 0; i < colours; i++)
+	for (unsigned i = 0; i < colours && !direct; i++)
 		put(&b, palette[i], id_width);
 	for (unsigned i = 0; i < w->names; i++)
-		put(&b, index[i], index_width);
+		put(&b, direct ? w->id[i] : index[i], direct ? id_width : index_width);
 	for (size_t bit = 0; bit < w->bits; bit += 8) {
 		unsigned n = w->bits - bit < 8 ? (unsigned)(w->bits - bit) : 8;
 		put(&b, w->suffixes[bit / 8], n);

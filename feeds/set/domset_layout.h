@@ -40,14 +40,14 @@
  *
  *   u16  CRC32C of all that follows, up to the next block or the chunk's end, folded to 16 bits
  *   u64  (7 octets): names - 1 : 6, inherits : 1, lcp width : 4, size width : 4, lcp minimum : 9,
- *        size minimum : 8, size of the first : 13 (bits, in fours), palette - 1 : 6, id width : 5
+ *        size minimum : 8, size of the first : 12, direct : 1, palette - 1 : 6, id width : 5
  *   lcp[names - 1]     of `lcp width` bits each, over the minimum; padded to an octet
  *   size[names - 1]    of `size width` bits each, over the minimum; padded to an octet. In units of
  *                      SIZE_UNIT bits
  *   bits, not aligned:
  *     if inherits:  count : 7, then count times (key octets : 9, id : id width)
- *     palette:      the ids of the block, `id width` each
- *     ids:          one a name, an index into the palette of just enough bits
+ *     palette:      the ids of the block, `id width` each; none if direct
+ *     ids:          one a name: an index into the palette, of just enough bits, or if direct the id
  *     suffixes      token codes, each suffix padded to a multiple of SIZE_UNIT bits
  *
  * inherited: the listed ancestors of the block's first name that stand in earlier blocks. A listed
