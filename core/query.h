@@ -17,9 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define QUERY_SLOT_BYTES 512 /* all plugins' slots together */
+#define QUERY_SLOT_BYTES 512  /* all plugins' slots together */
 #define QUERY_KEEP_BYTES 1024 /* what plugins may keep with a query */
-#define QUERY_HOPS_MAX	 17  /* CNAME hops that are followed in an answer, and looked up */
 
 struct worker;
 struct tcp_connection;
@@ -49,8 +48,8 @@ enum query_phase { PHASE_CLIENT, PHASE_QUERY, PHASE_ANSWER, PHASE_DONE };
 
 struct query {
 	struct worker *worker;
-	struct baleen_query view; /* what plugins see; view.name points to `name` */
-	uint8_t name[NAME_WIRE_MAX + 1];	/* lower-cased */
+	struct baleen_query view;		  /* what plugins see; view.name points to `name` */
+	uint8_t name[NAME_WIRE_MAX + 1];	  /* lower-cased */
 	uint8_t name_as_asked[NAME_WIRE_MAX + 1]; /* case kept, for the reply */
 	uint8_t client[16];
 	uint16_t header_flags; /* of the query message, host order */
@@ -67,10 +66,10 @@ struct query {
 
 	/* The chain's state. */
 	enum query_phase phase;
-	uint8_t next;	   /* index into the phase's row of hooks */
-	bool allowed;	   /* filters are over */
-	bool chain_begun;  /* the chain has zeroed its part: slots, keep */
-	bool resumed;	   /* a ticket came back, with: */
+	uint8_t next;	  /* index into the phase's row of hooks */
+	bool allowed;	  /* filters are over */
+	bool chain_begun; /* the chain has zeroed its part: slots, keep */
+	bool resumed;	  /* a ticket came back, with: */
 	uint8_t resumed_verdict;
 	uint16_t keep_used;
 	uint8_t would_count;
@@ -84,8 +83,8 @@ struct query {
 	enum event_verdict verdict; /* EVENT_ALLOW until something else decides */
 	uint8_t decided_by;	    /* chain index, or EVENT_NO_PLUGIN */
 	struct baleen_why why;
-	struct name match;	    /* copy of why.match */
-	struct name target;	    /* copy of why.target: CNAME form, rewrite */
+	struct name match;			   /* copy of why.match */
+	struct name target;			   /* copy of why.target: CNAME form, rewrite */
 	const struct policy_answer *policy_answer; /* of the policy's rule; NULL: `why` says */
 	bool failed_closed; /* SERVFAIL because a plugin failed with on-failure: closed */
 
@@ -104,8 +103,9 @@ struct query {
 
 	struct query *parked_next; /* worker's lists */
 	struct domset_result lookup;
-	uint8_t slots[QUERY_SLOT_BYTES] __attribute__((aligned(16))); /* zeroed by the first chain_run */
-	uint8_t keep[QUERY_KEEP_BYTES]; /* host->keep(); touched only when used */
+	uint8_t slots[QUERY_SLOT_BYTES]
+		__attribute__((aligned(16))); /* zeroed by the first chain_run */
+	uint8_t keep[QUERY_KEEP_BYTES];	      /* host->keep(); touched only when used */
 };
 
 #endif

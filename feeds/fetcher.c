@@ -366,6 +366,14 @@ int fetcher_first_pass(struct fetcher *f)
 	return f->set_number ? 0 : result;
 }
 
+void fetcher_check_set(struct fetcher *f)
+{
+	if (!fetcher_enter(f))
+		return;
+	set_check(f);
+	fetcher_leave(f);
+}
+
 /* ---- commands ---- */
 
 static int fetcher_refresh(struct fetcher *f, struct fetcher_feed *only, char *answer)

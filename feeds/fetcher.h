@@ -51,7 +51,8 @@ struct fetcher_options {
 	size_t folder_count;
 	const char *const *resolvers; /* "9.9.9.9", "[::1]:53": asked for feed hosts; may be NULL */
 
-	uint64_t site_key; /* for the set's filter; 0: none */
+	uint64_t site_key;  /* for the set's filter; 0: none */
+	uint64_t published; /* number of the set that is served already; 0: none */
 
 	/* A set is complete on disk and checked. Called from fetcher_first_pass or the loop. */
 	void (*publish)(void *context, uint64_t set_number);
@@ -77,6 +78,10 @@ void fetcher_free(struct fetcher *f);
  * reload that did not work out).
  */
 int fetcher_first_pass(struct fetcher *f);
+
+/* Read the set that is served; if its file is damaged, make it anew, or else serve the one before.
+ */
+void fetcher_check_set(struct fetcher *f);
 
 /* Stop timers, transfers and watches, and let go of the ownership: an older generation that leaves.
  */

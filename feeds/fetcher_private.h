@@ -102,5 +102,7 @@ void set_publish_newest(struct fetcher *f);
 /* Build and publish a set if the newest does not say what the feed files say. 0 or -errno. */
 int set_refresh(struct fetcher *f);
 void set_schedule(struct fetcher *f);
+/* Verify what is served, and replace it if it is damaged. */
+void set_check(struct fetcher *f);
 
 #endif

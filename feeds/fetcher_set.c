@@ -246,12 +246,17 @@ void set_publish_newest(struct fetcher *f)
 	}
 }
 
+static uint64_t set_above(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static int set_build(struct fetcher *f, struct set_plan *plan, const char *manifest)
 {
 	struct domset_stats stats;
 	size_t bad = SIZE_MAX;
 	uint64_t newest = setfiles_newest(f->state, UINT64_MAX);
-	uint64_t number = (newest > f->set_number ? newest : f->set_number) + 1;
+	uint64_t number = set_above(set_above(newest, f->set_number), f->options.published) + 1;
 	char *path = setfiles_path(f->state, number, "mdb");
 	char *json = setfiles_path(f->state, number, "json");
 	int result = -ENOMEM;
@@ -298,6 +303,21 @@ int set_refresh(struct fetcher *f)
 	free(manifest);
 	set_plan_fini(&plan);
 	return result;
+}
+
+void set_check(struct fetcher *f)
+{
+	char *path = f->set_number ? setfiles_path(f->state, f->set_number, "mdb") : NULL;
+	char *json = f->set_number ? setfiles_path(f->state, f->set_number, "json") : NULL;
+	if (path && json && set_verify(path) < 0) {
+		log_error("set %" PRIu64 " was damaged while it was served: it is made anew",
+			  f->set_number);
+		unlink(json); /* so that it is current no more */
+		if (set_refresh(f) < 0)
+			set_publish_newest(f);
+	}
+	free(path);
+	free(json);
 }
 
 void set_schedule(struct fetcher *f)

@@ -164,12 +164,16 @@ static void decide(struct run *r, uint8_t index, enum baleen_verdict verdict)
 				   : NULL;
 }
 
-/* on-failure: open goes on, closed is SERVFAIL. A monitored plugin never costs an answer. */
+/*
+ * on-failure: open goes on, closed is SERVFAIL. A name that the set cannot tell about is no
+ * failure of the plugin, and never passes. A monitored plugin never costs an answer.
+ */
 static enum outcome failed(struct run *r, const struct chain_row *row)
 {
 	struct query *q = r->query;
 
-	if (row->flags & CHAIN_ROW_MONITOR || !(row->flags & CHAIN_ROW_CLOSED))
+	if (row->flags & CHAIN_ROW_MONITOR ||
+	    !(row->flags & CHAIN_ROW_CLOSED || r->handle.unjudged))
 		return OUTCOME_NEXT;
 	decide(r, row->index, BALEEN_FAIL);
 	q->failed_closed = true;
@@ -280,6 +284,7 @@ static enum baleen_verdict call_hook(struct run *r, const struct chain_row *row)
 
 	why_clear(&r->why);
 	r->handle.index = row->index;
+	r->handle.unjudged = false;
 	r->handle.rule = BALEEN_NONE;
 	r->handle.answer = NULL;
 

@@ -91,6 +91,7 @@ struct baleen_handle {
 	struct query *query;
 	uint8_t index; /* of the instance whose hook runs */
 	bool dry_run;
+	bool unjudged; /* what the hook asked about cannot be read: FAIL, even if open, is SERVFAIL */
 	/* The policy's outcome that host->policy() gave to this hook. */
 	uint32_t rule;
 	const struct policy_answer *answer;

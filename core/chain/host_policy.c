@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's two functions that judge names: the policy's outcome and the look-up of feeds. Worker
- * process, and explain. Owns nothing. Invariant: a set that is damaged, a chain of names longer
- * than we follow, a record that cannot be read: each is FAIL, never "not listed".
+ * process, and explain. Owns nothing. Invariant: a set that is damaged, a record that cannot be
+ * read: each is FAIL, never "not listed".
  *
  * The question's look-up and outcome are kept in the query. An answer's names are looked up each
  * time they are asked for: they are few, and a look-up of a clean name costs a few memory reads.
@@ -20,6 +20,31 @@
 #define SVCB_IPV4HINT 4
 #define SVCB_IPV6HINT 6
 
+/*
+ * What the set lists of a name cannot be told. The query does not pass, whatever `on-failure` says,
+ * and the fetcher is asked to look at the file.
+ */
+static void unjudged(struct baleen_handle *h)
+{
+	const struct worker *w = h->query->worker;
+
+	h->unjudged = true;
+	if (!w || !w->shm)
+		return;
+	chain_count_metric(h->chain, METRIC_SET_DAMAGED, 1);
+	if (w->set)
+		atomic_store_explicit(shm_set_suspect(w->shm), w->set_number, memory_order_release);
+}
+
+/* One was published and could not be opened: nothing is known of any name. */
+static bool set_missing(const struct query *q)
+{
+	const struct worker *w = q->worker;
+
+	return !q->set && w && w->shm && !w->set &&
+	       atomic_load_explicit(shm_set_number(w->shm), memory_order_acquire) != 0;
+}
+
 /* Look the question up, once a query. False: damaged. */
 static bool question_lookup(struct baleen_handle *h)
 {
@@ -35,15 +60,15 @@ static bool question_lookup(struct baleen_handle *h)
 			memset(&q->lookup.feeds, 0, sizeof(q->lookup.feeds));
 			q->lookup.count = 0;
 			q->lookup.labels = q->view.name_labels;
-			q->lookup.damaged = false;
+			q->lookup.damaged = set_missing(q);
 		}
 		for (size_t i = 0;
 		     feedmask_any(&q->lookup.feeds) && i < c->generation->config.feeds.count; i++)
 			if (feedmask_has(&q->lookup.feeds, (unsigned)i))
 				chain_count_metric(c, c->metric_feed[i], 1);
-		if (q->lookup.damaged)
-			chain_count_metric(c, METRIC_SET_DAMAGED, 1);
 	}
+	if (q->lookup.damaged)
+		unjudged(h);
 	return !q->lookup.damaged;
 }
 
@@ -174,7 +199,7 @@ static enum baleen_verdict judge_target(struct baleen_call *call, const struct b
 	if (q->set) {
 		domset_lookup(q->set, n.name, n.length, n.labels, &feeds);
 		if (feeds.damaged) {
-			chain_count_metric(h->chain, METRIC_SET_DAMAGED, 1);
+			unjudged(h);
 			call->why->text = "the domain set is damaged";
 			return BALEEN_FAIL;
 		}
@@ -189,18 +214,14 @@ static enum baleen_verdict judge_target(struct baleen_call *call, const struct b
 	return verdict;
 }
 
+/* All of them: a hop that is not looked at is a way around. Their number is bounded by the view. */
 static enum baleen_verdict judge_names(struct baleen_call *call)
 {
 	const struct baleen_answer *a = call->answer;
-	unsigned hops = 0;
 
 	for (unsigned i = 0; i < a->record_count; i++) {
 		if (!a->records[i].target_length)
 			continue;
-		if (++hops > QUERY_HOPS_MAX) {
-			call->why->text = "too many names in the answer";
-			return BALEEN_FAIL;
-		}
 		enum baleen_verdict verdict = judge_target(call, &a->records[i]);
 		if (verdict != BALEEN_PASS)
 			return verdict;
@@ -283,8 +304,10 @@ static enum baleen_verdict judge_addresses(struct baleen_call *call)
 					  : BALEEN_FAIL;
 		else if (r->type == TYPE_HTTPS || r->type == TYPE_SVCB)
 			verdict = judge_hints(call, r);
-		if (verdict == BALEEN_FAIL)
+		if (verdict == BALEEN_FAIL) {
+			call->handle->unjudged = true;
 			call->why->text = "a record of the answer cannot be read";
+		}
 	}
 	return verdict;
 }
@@ -318,7 +341,7 @@ uint32_t host_lookup(struct baleen_call *call, const uint8_t *name, uint8_t leng
 			return 0;
 		domset_lookup(q->set, name, length, labels, &other);
 		if (other.damaged) {
-			chain_count_metric(h->chain, METRIC_SET_DAMAGED, 1);
+			unjudged(h);
 			return BALEEN_NONE;
 		}
 		result = &other;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,6 +60,8 @@ void set_adopt(struct worker *w)
 			log_warn("domain set %s: %s; the one before stays", path,
 				 *error ? error : "cannot be used");
 		w->set_complained = w->set_refused = number;
+		if (r != -ENOMEM)
+			set_suspect(w, number);
 		free(s);
 		return;
 	}
@@ -68,6 +71,19 @@ void set_adopt(struct worker *w)
 	w->set = set;
 	w->set_number = number;
 	close_idle(w);
+}
+
+void set_suspect(struct worker *w, uint64_t number)
+{
+	atomic_store_explicit(shm_set_suspect(w->shm), number, memory_order_release);
+}
+
+bool set_maps(const struct worker *w, const void *address)
+{
+	for (const struct open_set *s = w->open_sets; s; s = s->next)
+		if (domset_maps(s->set, address))
+			return true;
+	return false;
 }
 
 void set_retry(struct worker *w)

@@ -17,6 +17,12 @@ void set_adopt(struct worker *w);
 /* Let set_adopt try again what it could not open. */
 void set_retry(struct worker *w);
 
+/* Have the fetcher look at a set's file, and make a new one if it is damaged. */
+void set_suspect(struct worker *w, uint64_t number);
+
+/* Is this an address in the file of an open set? Safe in a signal. */
+bool set_maps(const struct worker *w, const void *address);
+
 /* A query that waits holds on to its set. NULL is allowed and does nothing. */
 void set_pin(struct worker *w, const struct domset *set);
 void set_unpin(struct worker *w, const struct domset *set);

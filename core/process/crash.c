@@ -30,6 +30,7 @@ struct crash {
 static const char *const crash_hooks[] = {
 	[CRUMB_NONE] = "outside any hook", [CRUMB_CLIENT] = "on_client", [CRUMB_QUERY] = "on_query",
 	[CRUMB_ANSWER] = "on_answer",	   [CRUMB_START] = "start",	 [CRUMB_CORE] = "the core",
+	[CRUMB_SET] = "the domain set",
 };
 
 static void crash_read(const struct breadcrumb *crumb, const struct generation *g,
@@ -40,11 +41,12 @@ static void crash_read(const struct breadcrumb *crumb, const struct generation *
 
 	memset(out, 0, sizeof(*out));
 	memcpy(&copy, crumb, sizeof(copy));
-	out->hook = copy.hook <= CRUMB_CORE ? copy.hook : CRUMB_NONE;
+	out->hook = copy.hook <= CRUMB_SET ? copy.hook : CRUMB_NONE;
 	out->plugin = copy.plugin;
 	out->in_plugin = out->hook >= CRUMB_CLIENT && out->hook <= CRUMB_START &&
 			 out->plugin < chain_count(g->chain);
-	if (out->hook == CRUMB_NONE || out->hook == CRUMB_START)
+	/* Neither a plugin nor the query is to blame for a set whose file was cut. */
+	if (out->hook == CRUMB_NONE || out->hook == CRUMB_START || out->hook == CRUMB_SET)
 		return;
 	size_t length = name_measure(copy.name, copy.name_length, &labels);
 	if (length == 0 || length != copy.name_length)
@@ -73,7 +75,9 @@ static void crash_log(const struct crash *c, const struct generation *g, unsigne
 			 chain_instance(g->chain, c->plugin), crash_hooks[c->hook]);
 	else
 		snprintf(where, sizeof(where), "%s",
-			 c->hook == CRUMB_CORE ? "in the core" : "outside any hook");
+			 c->hook == CRUMB_CORE	? "in the core"
+			 : c->hook == CRUMB_SET ? "on a domain set whose file was cut"
+						: "outside any hook");
 	log_error("worker %u (pid %d) %s %s; replaced", index, (int)pid, how, where);
 	if (c->has_query)
 		log_error("worker %u had in hand: %s", index, c->query);

@@ -17,10 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SUSPECT_MS  500
+#define SCRUB_TURNS 1200 /* that many times SUSPECT_MS: the set is read whole every 10 minutes */
+
 struct fetcher_process {
 	const struct child *child;
 	struct event_base *base;
 	struct fetcher *fetcher;
+	unsigned turns;
 };
 
 static void fetcher_publish(void *context, uint64_t set_number)
@@ -28,6 +32,19 @@ static void fetcher_publish(void *context, uint64_t set_number)
 	struct fetcher_process *p = context;
 	atomic_store_explicit(shm_set_number(p->child->shm), set_number, memory_order_release);
 	log_info("domain set %llu is published", (unsigned long long)set_number);
+}
+
+/* A worker could not read what it serves from; and disks go bad unasked. */
+static void fetcher_on_suspect(evutil_socket_t fd, short what, void *context)
+{
+	struct fetcher_process *p = context;
+	struct shm *shm = p->child->shm;
+	uint64_t suspect = atomic_exchange(shm_set_suspect(shm), 0);
+	(void)fd;
+	(void)what;
+	if ((suspect && suspect == atomic_load(shm_set_number(shm))) ||
+	    ++p->turns % SCRUB_TURNS == 0)
+		fetcher_check_set(p->fetcher);
 }
 
 static void fetcher_leave(void *context)
@@ -135,6 +152,7 @@ _Noreturn void fetcher_process(const struct child *c)
 		.folders = c->folders,
 		.folder_count = c->folder_count,
 		.resolvers = fetcher_resolvers(config),
+		.published = atomic_load(shm_set_number(c->shm)),
 		.publish = fetcher_publish,
 		.context = &p,
 	};
@@ -149,7 +167,9 @@ _Noreturn void fetcher_process(const struct child *c)
 		log_error("no domain set could be published: %s", strerror(-r));
 	struct event *e =
 		event_new(p.base, c->fetcher_to_admin, EV_READ | EV_PERSIST, fetcher_on_link, &p);
-	if (!e || event_add(e, NULL) < 0)
+	struct event *suspect = event_new(p.base, -1, EV_PERSIST, fetcher_on_suspect, &p);
+	const struct timeval every = {.tv_usec = SUSPECT_MS * 1000};
+	if (!e || event_add(e, NULL) < 0 || !suspect || event_add(suspect, &every) < 0)
 		child_failed(c, "out of memory");
 	child_ready(c);
 	event_base_dispatch(p.base);

@@ -48,6 +48,7 @@ struct shm_header {
 	_Atomic uint32_t lock;
 	_Atomic uint32_t metric_count;
 	_Atomic uint64_t set_number;
+	_Atomic uint64_t set_suspect;
 	_Atomic uint64_t blocks_used;
 	_Atomic uint64_t deaths_used;
 	uint64_t regions_used; /* octets */
@@ -306,6 +307,11 @@ _Atomic uint64_t *shm_deaths_used(struct shm *s)
 _Atomic uint64_t *shm_set_number(struct shm *s)
 {
 	return &s->header->set_number;
+}
+
+_Atomic uint64_t *shm_set_suspect(struct shm *s)
+{
+	return &s->header->set_suspect;
 }
 
 struct shm_process *shm_processes(struct shm *s)

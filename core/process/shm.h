@@ -38,7 +38,8 @@ enum breadcrumb_hook {
 	CRUMB_QUERY,
 	CRUMB_ANSWER,
 	CRUMB_START,
-	CRUMB_CORE
+	CRUMB_CORE,
+	CRUMB_SET /* died reading the domain set: its file was cut under it */
 };
 struct breadcrumb {
 	_Atomic uint32_t pid;	 /* 0: slot is free */
@@ -89,6 +90,8 @@ _Atomic uint64_t *shm_deaths_used(struct shm *s);
 
 /* The number of the set file that is to be served (sets/domains.<n>.mdb); 0: none yet. */
 _Atomic uint64_t *shm_set_number(struct shm *s);
+/* The number of a set whose file a worker found damaged: the fetcher looks, and makes a new one. */
+_Atomic uint64_t *shm_set_suspect(struct shm *s);
 
 /* Counters. Names carry Prometheus labels: `queries_total{transport="udp"}`. Find or add; only the
  * template and the supervisor add. Returns SHM_METRICS_MAX when full. */

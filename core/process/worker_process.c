@@ -7,10 +7,12 @@
 #include "base/log.h"
 #include "core/chain/chain.h"
 #include "core/dns/path.h"
+#include "core/dns/set_adopt.h"
 #include "core/process/child.h"
 #include "core/process/sandbox.h"
 #include "core/process/title.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +29,33 @@ static void worker_leave(void *context)
 		return;
 	w->draining = true;
 	path_drain(w, CHILD_DRAIN_MS, worker_idle);
+}
+
+static struct worker *worker_here;
+
+/*
+ * SIGBUS in a set's file: somebody cut it, or the disk cannot read it. Leave word of that; with
+ * SA_RESETHAND the access then fails once more, and ends us.
+ */
+static void worker_on_bus(int number, siginfo_t *info, void *context)
+{
+	const struct worker *w = worker_here;
+
+	(void)number;
+	(void)context;
+	if (!set_maps(w, info->si_addr))
+		return;
+	atomic_store(&w->crumb->hook, CRUMB_SET);
+	atomic_store(shm_set_suspect(w->shm), w->set_number);
+}
+
+static void worker_watch_bus(struct worker *w)
+{
+	struct sigaction action = {.sa_sigaction = worker_on_bus,
+				   .sa_flags = SA_SIGINFO | SA_RESETHAND};
+
+	worker_here = w;
+	sigaction(SIGBUS, &action, NULL);
 }
 
 static size_t worker_ports(const struct config *config, uint16_t *out, size_t max)
@@ -80,6 +109,7 @@ _Noreturn void worker_process(const struct child *c)
 		child_failed(c, "worker %u cannot start: %s", c->index, error);
 	if (chain_start_worker(c->generation->chain, &w, w.base, error) < 0)
 		child_failed(c, "worker %u cannot start: %s", c->index, error);
+	worker_watch_bus(&w);
 	worker_sandbox(&w);
 	path_start(&w);
 	child_ready(c);

@@ -49,6 +49,8 @@ enum domset_check { DOMSET_CHECK_HEADER, DOMSET_CHECK_ALL };
 int domset_open(const char *path, enum domset_check check, struct domset **out,
 		char error[DOMSET_ERROR_MAX]);
 void domset_close(struct domset *s);
+/* Is this an address in the set's file? For a handler of SIGBUS: safe in a signal. */
+bool domset_maps(const struct domset *s, const void *address);
 
 /* Map the file's feeds to numbers in `feeds`; a feed that is not subscribed never matches. Must be
  * called once before domset_lookup. */

@@ -197,6 +197,7 @@ static int fetch(struct domset *s, const struct image *m, struct singles *single
 	MDB_dbi dbi;
 	const uint8_t *base = NULL;
 	size_t copies = 0;
+	s->map_octets = m->footer.pages_octets;
 	s->copies = calloc(m->footer.extents + 1u, sizeof *s->copies);
 	if (!s->copies)
 		return fail(error, -ENOMEM, "out of memory");
@@ -211,7 +212,7 @@ static int fetch(struct domset *s, const struct image *m, struct singles *single
 		if (rc)
 			return fail(error, domset_lmdb_error(rc), "LMDB: %s", mdb_strerror(rc));
 		if (!base)
-			base = (const uint8_t *)value.mv_data - e->offset;
+			s->map = base = (const uint8_t *)value.mv_data - e->offset;
 		if ((const uint8_t *)value.mv_data != base + e->offset ||
 		    value.mv_size != e->octets)
 			return fail(error, -EBADMSG, "damaged: a value is not in its place");
@@ -463,6 +464,11 @@ void domset_close(struct domset *s)
 	free(s->feed_names);
 	free(s->feed_numbers);
 	free(s);
+}
+
+bool domset_maps(const struct domset *s, const void *address)
+{
+	return (uintptr_t)address - (uintptr_t)s->map < s->map_octets;
 }
 
 void domset_stats(const struct domset *s, struct domset_stats *out)

@@ -53,7 +53,9 @@ struct domset {
 	uint16_t *feed_numbers;
 
 	MDB_env *env;
-	MDB_txn *txn; /* keeps the pages; nothing is read through LMDB after open */
+	MDB_txn *txn;	    /* keeps the pages; nothing is read through LMDB after open */
+	const uint8_t *map; /* where LMDB has put them */
+	size_t map_octets;
 	struct domset_stats stats;
 };
 

@@ -12,7 +12,6 @@
 #include <strings.h>
 
 #define MATCHES_MAX 32 /* feeds that hold one name and are weighed against each other */
-#define TARGETS_MAX 64 /* names of one answer that are looked up */
 
 enum { METRIC_MATCHES, METRIC_IGNORED };
 
@@ -163,17 +162,12 @@ static enum baleen_verdict on_query(struct baleen_call *call)
 static enum baleen_verdict on_answer(struct baleen_call *call)
 {
 	const struct baleen_answer *a = call->answer;
-	unsigned targets = 0;
 
 	for (unsigned i = 0; i < a->record_count; i++) {
 		const struct baleen_record *r = &a->records[i];
 		/* "." in HTTPS and SVCB means the owner. */
 		if (r->target_length <= 1)
 			continue;
-		if (++targets > TARGETS_MAX) {
-			call->why->text = "too many names in the answer";
-			return BALEEN_FAIL;
-		}
 		bool service = r->type == 64 || r->type == 65; /* SVCB, HTTPS */
 		enum baleen_verdict verdict = judge(call, r->target, r->target_length,
 						    service ? BALEEN_HOP_HINT : BALEEN_HOP_CNAME);

@@ -463,7 +463,8 @@ struct baleen_host {
 
 	/* Every subscribed feed that lists `name` (wire, lower case), shadow ones too, deepest
 	 * match of each; returns how many there are, writes at most `max`. One lookup; the
-	 * question's own is remembered. BALEEN_NONE as a count: the set is damaged, treat as FAIL.
+	 * question's own is remembered. BALEEN_NONE as a count: the set is damaged, treat as FAIL
+	 * (which is SERVFAIL then, whatever on-failure says: not to know is not "not listed").
 	 */
 	uint32_t (*lookup)(struct baleen_call *call, const uint8_t *name, uint8_t length,
 			   struct baleen_match *out, uint32_t max);
