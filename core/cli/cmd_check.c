@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/log.h"
 #include "base/source.h"
+#include "core/cli/check_schema.h"
 #include "core/cli/cli.h"
 #include "core/cli/cmd.h"
 #include "core/generation.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "check [-c FILE] [--sets SET.mdb] [--json]";
+static const char usage[] = "check [-c FILE] [--sets SET.mdb] [--json] [--schema]";
 
 /* A daemon starts without a list that is not there, for it may come; its author wants to know. */
 static void warn_of_missing_lists(const struct feeds *feeds, const char *config, struct diags *d)
@@ -89,17 +90,36 @@ static void print_text(bool ok, const char *config, const struct diags *d,
 	       d->warnings == 1 ? "" : "s", tests->passed, tests->passed + tests->failed);
 }
 
+/* The plugins of the configuration give their options; one that does not load gives none. */
+static int print_schema(const char *config)
+{
+	struct generation *g = NULL;
+	struct source *source = source_disk();
+	struct diags ignored;
+
+	diag_init(&ignored);
+	if (!source || generation_load(source, config, NULL, 0, &ignored, &g) < 0)
+		g = NULL;
+	cJSON *schema = check_schema(g);
+	cli_print_json(schema);
+	cJSON_Delete(schema);
+	generation_free(g);
+	diag_fini(&ignored);
+	return CLI_FINE;
+}
+
 int cmd_check(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"sets", required_argument, NULL, 's'},
 		{"json", no_argument, NULL, 'j'},
+		{"schema", no_argument, NULL, 'S'},
 		{0},
 	};
 	const char *config = CONFIG_DEFAULT_PATH, *sets = NULL;
 	struct policy_tests_count tests = {0};
 	struct diags d;
-	bool json = false;
+	bool json = false, schema = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
@@ -113,6 +133,9 @@ int cmd_check(int argc, char **argv)
 		case 'j':
 			json = true;
 			break;
+		case 'S':
+			schema = true;
+			break;
 		default:
 			return cli_usage(usage);
 		}
@@ -121,6 +144,8 @@ int cmd_check(int argc, char **argv)
 		return cli_usage(usage);
 
 	log_set_level(LOG_WARN_);
+	if (schema)
+		return print_schema(config);
 	diag_init(&d);
 	int r = check(config, sets, &d, &tests);
 	if (r < 0 && d.errors == 0)
