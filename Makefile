@@ -147,6 +147,13 @@ $(B)/bench/bench_sets: bench/sets/bench_sets.c $(B)/lib/feeds-set.a $(B)/lib/bas
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+#: make bench-instructions  instructions a query under callgrind; an error 3 % over the record (RECORD=1)
+bench-instructions: $(B)/bench/instructions plugins
+	@$(PYTHON) bench/instructions/run --build $(B) --compiler $(CC) $(if $(RECORD),--record)
+$(B)/bench/instructions: bench/instructions/instructions.c $(ARCHIVES)
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
+
 #: make lint       layout, static analysis, the arrows between folders
 lint:
 	@scripts/deps.sh build lint
@@ -169,6 +176,6 @@ install: all
 clean:
 	@rm -rf $(B)
 
-.PHONY: always all plugins units replays fuzzers help run test check-asan fuzz bench bench-sets lint format deps install clean
+.PHONY: always all plugins units replays fuzzers help run test check-asan fuzz bench bench-instructions bench-sets lint format deps install clean
 .SECONDARY:
 -include $(shell find $(wildcard $(B)/obj $(B)/tests) -name '*.d' 2>/dev/null)
