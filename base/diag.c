@@ -48,6 +48,7 @@ static void diag_add(struct diags *d, enum diag_level level, const char *file, i
 	one->level = level;
 	one->line = line;
 	one->column = column;
+	one->found = d->count;
 	if (file)
 		one->file = diag_must(strdup(file));
 	if (vasprintf(&one->text, format, arguments) < 0)
@@ -73,6 +74,25 @@ void diag_warning(struct diags *d, const char *file, int line, int column, const
 	va_start(arguments, format);
 	diag_add(d, DIAG_WARNING, file, line, column, format, arguments);
 	va_end(arguments);
+}
+
+static int diag_compare(const void *left, const void *right)
+{
+	const struct diag *a = left, *b = right;
+	int files = strcmp(a->file ? a->file : "", b->file ? b->file : "");
+	if (files)
+		return files;
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	if (a->column != b->column)
+		return a->column < b->column ? -1 : 1;
+	return a->found < b->found ? -1 : 1;
+}
+
+void diag_sort(struct diags *d)
+{
+	if (d->count > 1)
+		qsort(d->items, d->count, sizeof(*d->items), diag_compare);
 }
 
 /* Texts quote what the user wrote: no control character of it may reach a terminal or a log. */

@@ -19,6 +19,7 @@ struct diag {
 	int line;   /* from 1; 0: unknown */
 	int column; /* from 1; 0: unknown */
 	char *text;
+	size_t found; /* from 0: a place's findings stay in the order they were made */
 };
 
 struct diags {
@@ -36,6 +37,9 @@ void diag_error(struct diags *d, const char *file, int line, int column, const c
 	__attribute__((format(printf, 5, 6)));
 void diag_warning(struct diags *d, const char *file, int line, int column, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
+
+/* By file (none first), line and column: findings about one place come from different readers. */
+void diag_sort(struct diags *d);
 
 /* Print every finding as `file:line:column: error|warning: text`, one a line. */
 void diag_print(const struct diags *d, FILE *out);

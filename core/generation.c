@@ -2,7 +2,7 @@
 /*
  * Putting a generation together: configuration, then policies, then the chain, each from the same
  * source. Runs in the compile child, in the template, in `check` and in `explain`. Invariant: what
- * is handed out is complete; with any error nothing is.
+ * is handed out is complete; with any error nothing is, and all errors are told, in their order.
  */
 #include "core/generation.h"
 
@@ -61,20 +61,17 @@ int generation_load(struct source *source, const char *config_path, struct shm *
 	int r = config_load(source, config_path, &g->arena, d, &g->config);
 	/* Whoever has errors here and there wants to hear of all of them. */
 	if (r == 0 || g->config.checkable) {
-		int p = generation_load_policy(g, d);
-		r = r < 0 ? r : p;
+		int policies = generation_load_policy(g, d);
+		int plugins = chain_load(g, d, &g->chain);
+		r = r < 0 ? r : policies < 0 ? policies : plugins;
 	}
-	if (r == 0)
-		r = chain_load(g, d, &g->chain);
 	if (r == 0 && d->errors > 0)
 		r = -EINVAL;
+	diag_sort(d);
 	if (r < 0) {
-		/* Plugins stay loaded (NODELETE) and may point into the arena: the process that
-		 * asked is about to leave anyway. The source stays the caller's. */
-		if (!g->chain) {
-			arena_fini(&g->arena);
-			free(g);
-		}
+		/* The source stays the caller's. */
+		arena_fini(&g->arena);
+		free(g);
 		return r;
 	}
 	*out = g;

@@ -18,7 +18,9 @@
 struct chain;
 struct event_base;
 
-/* Load and configure every plugin of config.chain. All errors in `d`. */
+/* Load and configure every plugin of config.chain. 0, or -EINVAL with every error in `d`. Without
+ * policies (`g->policy` NULL: they have errors) the plugins' own options are checked all the same.
+ */
 int chain_load(struct generation *g, struct diags *d, struct chain **out);
 
 /* Plugins that only sit in the logger, and those that sit in workers: start them. */

@@ -254,7 +254,7 @@ int chain_load(struct generation *g, struct diags *d, struct chain **out)
 	c->generation = g;
 	c->count = g->config.chain_count;
 	c->at = arena_alloc(a, (c->count + 1) * sizeof(*c->at));
-	c->group_count = policy_group_count(g->policy);
+	c->group_count = g->policy ? policy_group_count(g->policy) : 0;
 	c->groups = arena_alloc(a, c->group_count * sizeof(*c->groups));
 	c->breakers = g->shm ? shm_breakers(g->shm, g->number)
 			     : arena_alloc(a, CONFIG_CHAIN_MAX * sizeof(*c->breakers));
@@ -271,14 +271,12 @@ int chain_load(struct generation *g, struct diags *d, struct chain **out)
 		if (load_instance(&l, i, &slots) < 0)
 			r = -EINVAL;
 	/* Without its plugin a group's options cannot be judged. */
-	if (r < 0)
-		return r;
 	for (uint32_t group = 0; group < c->group_count; group++)
 		for (size_t i = 0; i < c->count; i++)
-			if (choose(&l, group, i) < 0)
+			if (c->at[i].config && choose(&l, group, i) < 0)
 				r = -EINVAL;
-	if (r < 0)
-		return r;
+	if (r < 0 || !g->policy)
+		return -EINVAL;
 	for (uint32_t group = 0; group < c->group_count; group++)
 		for (unsigned phase = 0; phase < CHAIN_PHASES; phase++)
 			flatten(&l, group, phase);

@@ -150,6 +150,7 @@ int cmd_check(int argc, char **argv)
 	int r = check(config, sets, &d, &tests);
 	if (r < 0 && d.errors == 0)
 		diag_error(&d, config, 0, 0, "%s", strerror(-r));
+	diag_sort(&d);
 	bool ok = r == 0 && d.errors == 0;
 	if (json)
 		print_json(ok, &d, &tests);

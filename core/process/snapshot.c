@@ -77,7 +77,7 @@ static int snapshot_compile(const char *config_path, struct snapshot *s, struct 
 }
 
 /* Findings as text, cut at a line's end where there are too many. */
-static void snapshot_text(const struct diags *d, char out[SNAPSHOT_TEXT_MAX])
+static void snapshot_text(struct diags *d, char out[SNAPSHOT_TEXT_MAX])
 {
 	static const char more[] = "... (more: run `baleen check`)\n";
 	char *text = NULL;
@@ -87,6 +87,7 @@ static void snapshot_text(const struct diags *d, char out[SNAPSHOT_TEXT_MAX])
 	out[0] = '\0';
 	if (!stream)
 		return;
+	diag_sort(d);
 	diag_print(d, stream);
 	fclose(stream);
 	size_t room = SNAPSHOT_TEXT_MAX - sizeof(more);

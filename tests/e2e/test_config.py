@@ -128,6 +128,13 @@ def test_all_errors_not_only_the_first(tmp_path):
     assert {at for at, _ in places(output, "policies/staff.yaml")} >= {2, 4}
 
 
+def test_errors_of_options_come_with_all_others_in_the_order_of_the_file(tmp_path):
+    text = GOOD.replace("[blocklist]", "[{ratelimit: {burst: lots}}, blocklist]") + "workers: none\n"
+    output = check(site(tmp_path, text, POLICY.replace("/8", "/99")))
+    assert [at for at, _ in places(output, "baleen.yaml")] == [6, 10], output
+    assert places(output, "policies/staff.yaml"), output
+
+
 def test_missing_list_is_a_warning(tmp_path):
     """The daemon starts without it, for it may come; but who wrote it wants to know."""
     output = check(site(tmp_path, GOOD.replace("state:", "feeds: [{name: x, file: gone.txt}]\nstate:")), 0)

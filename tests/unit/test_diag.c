@@ -41,6 +41,31 @@ static void test_place_level_and_order(void **state)
 	diag_fini(&d);
 }
 
+/* Options are read after policies, and policies after the rest: nobody wants to jump about. */
+static void test_sorted_by_place(void **state)
+{
+	(void)state;
+	struct diags d;
+	diag_init(&d);
+	diag_sort(&d);
+	diag_error(&d, "b.yaml", 9, 1, "one");
+	diag_warning(&d, "b.yaml", 10, 5, "two");
+	diag_error(&d, "a.yaml", 4, 1, "three");
+	diag_error(&d, "b.yaml", 10, 3, "four");
+	diag_error(&d, NULL, 0, 0, "five");
+	diag_error(&d, "b.yaml", 9, 1, "six");
+	diag_sort(&d);
+	char *text = printed(&d);
+	assert_string_equal(text, "error: five\n"
+				  "a.yaml:4:1: error: three\n"
+				  "b.yaml:9:1: error: one\n"
+				  "b.yaml:9:1: error: six\n"
+				  "b.yaml:10:3: error: four\n"
+				  "b.yaml:10:5: warning: two\n");
+	free(text);
+	diag_fini(&d);
+}
+
 static void test_many(void **state)
 {
 	(void)state;
@@ -72,6 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_place_level_and_order),
+		cmocka_unit_test(test_sorted_by_place),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_control_characters_cannot_break_a_line),
 	};
