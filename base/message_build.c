@@ -320,6 +320,24 @@ static uint32_t note_soa(struct message_facts *facts, const uint8_t *in,
 	return facts->has_answer ? ttl : negative;
 }
 
+/*
+ * What a policy looks at is the answer section. An address of another name beside it (glue, what an
+ * HTTPS or SRV record leads to) would be a way around: whoever needs it asks for it, and is judged.
+ * In authority there is what negative answers and their proofs consist of.
+ */
+static bool goes_on(const struct message_record *r)
+{
+	switch (r->section) {
+	case SECTION_ANSWER:
+		return true;
+	case SECTION_AUTHORITY:
+		return r->type == TYPE_NS || r->type == TYPE_SOA || r->type == TYPE_DS ||
+		       r->type == TYPE_RRSIG || r->type == TYPE_NSEC || r->type == TYPE_NSEC3;
+	default:
+		return false;
+	}
+}
+
 int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max, uint32_t ttl_min,
 		  uint32_t ttl_max, struct message_facts *facts)
 {
@@ -347,6 +365,8 @@ int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max, uint
 				return -EBADMSG;
 			continue;
 		}
+		if (!goes_on(&r))
+			continue;
 		uint32_t ttl = smaller(message_ttl(r.ttl), ttl_max);
 		if (ttl && ttl < ttl_min)
 			ttl = ttl_min;
@@ -361,8 +381,7 @@ int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max, uint
 			facts->ttls[facts->ttl_count++] = (uint16_t)ttl_at;
 		else
 			facts->ttl_count = MESSAGE_TTLS_MAX + 1;
-		if (r.section != SECTION_ADDITIONAL)
-			facts->min_ttl = smaller(facts->min_ttl, ttl);
+		facts->min_ttl = smaller(facts->min_ttl, ttl);
 	}
 	if (more < 0)
 		return -EBADMSG;

@@ -68,8 +68,9 @@ struct message_facts {
 
 /*
  * Rebuild a response that has one question. TTLs are brought between ttl_min and ttl_max, but 0
- * stays 0. Returns the new size, or -EBADMSG (malformed), -EMSGSIZE (does not fit `max`). `in` and
- * `out` must not overlap. The question's case is kept.
+ * stays 0. Additional records stay behind, and what has no place in authority. Returns the new
+ * size, or -EBADMSG (malformed), -EMSGSIZE (does not fit `max`). `in` and `out` must not overlap.
+ * The question's case is kept.
  */
 int message_clean(const uint8_t *in, size_t size, uint8_t *out, size_t max, uint32_t ttl_min,
 		  uint32_t ttl_max, struct message_facts *facts);

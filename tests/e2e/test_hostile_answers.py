@@ -66,3 +66,33 @@ def test_many_service_records_hide_no_blocked_hint(world, count):
         f"{name}. 60 HTTPS {count + 1} . ipv4hint=203.0.113.5")
     for _ in range(2):
         check_blocked(daemon.ask(name, "HTTPS"))
+
+
+def beside(section, *rows, asked):
+    """A behaviour: a harmless record, and others in a section that answers are not read from."""
+    def act(query, transport):
+        message = records(asked)(query, transport)
+        for row in rows:
+            owner, ttl, rdtype, *rdata = row.split()
+            getattr(message, section).append(
+                dns.rrset.from_text(owner, int(ttl), "IN", rdtype, " ".join(rdata)))
+        return message
+    return act
+
+
+@pytest.mark.parametrize("section", ["authority", "additional"])
+@pytest.mark.parametrize("rdtype, asked", [
+    ("HTTPS", "beside.test. 60 HTTPS 1 svc.test."),
+    ("SRV", "beside.test. 60 SRV 1 1 443 x.bad.example."),
+    ("MX", "beside.test. 60 MX 1 x.bad.example."),
+    ("NS", "beside.test. 60 NS x.bad.example.")])
+def test_no_address_slips_by_beside_the_answer(world, section, rdtype, asked):
+    daemon, upstream = world
+    name = f"{section}.{rdtype}.test".lower()
+    upstream.on[name] = beside(
+        section, "svc.test. 60 A 203.0.113.5", "x.bad.example. 60 A 192.0.2.66",
+        f"{name}. 60 CNAME x.bad.example.", asked=asked.replace("beside.test", name))
+    for _ in range(2):
+        answer = daemon.ask(name, rdtype)
+        assert len(answer.answer) == 1, answer
+        assert not answer.authority and not answer.additional, answer
