@@ -55,7 +55,7 @@ static void command_reload(struct admin_connection *c, const cJSON *request)
 	link_message_init(&m, LINK_RELOAD, "%s", "");
 	m.serial = c->serial = ++c->admin->next_serial;
 	if (link_send(c->admin->child->admin_to_template, &m, -1) < 0)
-		admin_reply_error(c, "the template does not answer");
+		admin_reply_error(c, "the template is just being replaced; try again");
 }
 
 void admin_on_template(evutil_socket_t fd, short what, void *context)

@@ -68,7 +68,7 @@ _Noreturn void admin_process(const struct child *c)
 	a.started_us = clock_wall_us();
 	a.next_serial = (uint64_t)a.started_us; /* a successor must not take our answers */
 	a.base = child_begin(c, admin_leave, &a);
-	child_on_terminate(a.base, admin_leave, &a);
+	child_on_leave(a.base, admin_leave, &a);
 	(void)setrlimit(RLIMIT_NOFILE, &descriptors);
 	if (admin_watch(&a, c->admin_to_template, admin_on_template) < 0 ||
 	    admin_watch(&a, c->admin_to_fetcher, admin_on_fetcher) < 0 ||

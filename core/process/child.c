@@ -39,45 +39,58 @@ _Noreturn void child_failed(const struct child *c, const char *format, ...)
 	_exit(1);
 }
 
+/* libevent's own words (evdns tells of servers that come and go) look like ours. */
+static void child_event_log(int severity, const char *text)
+{
+	if (severity == EVENT_LOG_ERR)
+		log_error("%s", text);
+	else if (severity == EVENT_LOG_WARN)
+		log_warn("%s", text);
+	else if (severity == EVENT_LOG_MSG)
+		log_info("%s", text);
+}
+
 struct event_base *child_begin(const struct child *c, void (*leave)(void *context), void *context)
 {
-	static const int defaults[] = {SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2, SIGALRM};
+	static const int defaults[] = {CHILD_LEAVE, SIGCHLD, SIGUSR2, SIGALRM};
 	sigset_t none;
 
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
 		signal(defaults[i], SIG_DFL);
+	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 
+	event_set_log_callback(child_event_log);
 	struct event_base *base = event_base_new();
 	if (!base || lifeline_watch(c->handover->lifeline, base, leave, context) < 0)
 		child_failed(c, "cannot make an event loop");
 	return base;
 }
 
-struct child_terminate {
+struct child_leave {
 	void (*leave)(void *context);
 	void *context;
 };
 
-static void child_terminated(evutil_socket_t fd, short what, void *context)
+static void child_told(evutil_socket_t fd, short what, void *context)
 {
-	struct child_terminate *t = context;
+	struct child_leave *t = context;
 	(void)fd;
 	(void)what;
 	t->leave(t->context);
 }
 
-void child_on_terminate(struct event_base *base, void (*leave)(void *context), void *context)
+void child_on_leave(struct event_base *base, void (*leave)(void *context), void *context)
 {
 	/* Both live as long as the process. */
-	static struct child_terminate t;
+	static struct child_leave t;
 	t.leave = leave;
 	t.context = context;
-	struct event *e = evsignal_new(base, SIGTERM, child_terminated, &t);
+	struct event *e = evsignal_new(base, CHILD_LEAVE, child_told, &t);
 	if (!e || event_add(e, NULL) < 0)
 		abort();
 }

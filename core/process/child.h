@@ -12,6 +12,7 @@
 #include "core/worker.h"
 
 #include <event2/event.h>
+#include <signal.h>
 #include <stdint.h>
 
 struct fetcher_folder; /* feeds/fetcher.h */
@@ -19,6 +20,10 @@ struct fetcher_folder; /* feeds/fetcher.h */
 #define CHILD_DRAIN_MS                                                                             \
 	4000 /* for queries in flight; the supervisor's patience is a little more                  \
 	      */
+
+/* The word to leave. Not SIGTERM: service managers and terminals send that to all processes at
+ * once, and only the supervisor decides. */
+#define CHILD_LEAVE SIGUSR1
 
 enum child_note_kind { CHILD_READY = 1, CHILD_FAILED = 2 };
 
@@ -48,11 +53,11 @@ _Noreturn void logger_process(const struct child *c);
 _Noreturn void fetcher_process(const struct child *c);
 _Noreturn void admin_process(const struct child *c);
 
-/* What all of them do first: signals back to their defaults (INT and HUP ignored: they are the
- * supervisor's), an event loop, the lifeline. Out of memory ends the process. */
+/* What all of them do first: signals back to their defaults (TERM, INT and HUP ignored: they are
+ * the supervisor's), an event loop, the lifeline. Out of memory ends the process. */
 struct event_base *child_begin(const struct child *c, void (*leave)(void *context), void *context);
-/* Call `leave` on SIGTERM. */
-void child_on_terminate(struct event_base *base, void (*leave)(void *context), void *context);
+/* Call `leave` when told to. Before that, the word ends the process. */
+void child_on_leave(struct event_base *base, void (*leave)(void *context), void *context);
 void child_ready(const struct child *c);
 /* Say why, to the template and in the log, and leave. */
 _Noreturn void child_failed(const struct child *c, const char *format, ...)

@@ -160,9 +160,9 @@ _Noreturn void fetcher_process(const struct child *c)
 	int r = fetcher_new(&options, &p.fetcher);
 	if (r < 0)
 		child_failed(c, "the fetcher cannot start: %s", strerror(-r));
-	/* The first pass does not run the loop, so SIGTERM keeps its default action until then. */
+	/* The first pass does not run the loop, so the word to leave ends us until then. */
 	r = fetcher_first_pass(p.fetcher);
-	child_on_terminate(p.base, fetcher_leave, &p);
+	child_on_leave(p.base, fetcher_leave, &p);
 	if (r < 0)
 		log_error("no domain set could be published: %s", strerror(-r));
 	struct event *e =

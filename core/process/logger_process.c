@@ -154,7 +154,7 @@ static void logger_poll(evutil_socket_t fd, short what, void *context)
 	logger_arm(l);
 }
 
-/* SIGTERM comes when the workers are gone: what they left is written first. */
+/* The word comes when the workers are gone: what they left is written first. */
 static void logger_leave(void *context)
 {
 	struct logger *l = context;
@@ -219,7 +219,7 @@ _Noreturn void logger_process(const struct child *c)
 
 	title_set("logger");
 	l.base = child_begin(c, logger_leave, &l);
-	child_on_terminate(l.base, logger_leave, &l);
+	child_on_leave(l.base, logger_leave, &l);
 	if (logger_init(&l, c) < 0)
 		child_failed(c, "the logger cannot start: out of memory");
 	if (chain_start_logger(l.chain, l.base, error) < 0)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/process/child.h"
 #include "core/process/crash.h"
 #include "core/process/supervisor_internal.h"
 #include "core/process/title.h"
@@ -218,7 +219,7 @@ static void generation_loaded(struct supervisor *s, struct supervised *g)
 	struct supervised *orphans = generation_in(s, SUPERVISED_ORPHANED);
 	/* Their fetcher holds the feeds' lock: it must go now. */
 	if (orphans)
-		(void)generation_signal_orphans(s, orphans->number, ROLE_FETCHER, SIGTERM);
+		(void)generation_signal_orphans(s, orphans->number, ROLE_FETCHER, CHILD_LEAVE);
 	if (old) {
 		g->state = SUPERVISED_WAITING;
 		g->deadline_ms = clock_monotonic_ms() + SUPERVISOR_FETCHER_MS;

@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/process/child.h"
 #include "core/process/crash.h"
 #include "core/process/supervisor_internal.h"
 
@@ -152,7 +153,7 @@ unsigned generation_signal_orphans(struct supervisor *s, uint32_t number, enum s
 void generation_drain(struct supervisor *s, struct supervised *g)
 {
 	if (g->state == SUPERVISED_ORPHANED)
-		(void)generation_signal_orphans(s, g->number, ROLE_NONE, SIGTERM);
+		(void)generation_signal_orphans(s, g->number, ROLE_NONE, CHILD_LEAVE);
 	else
 		generation_tell(g, LINK_DRAIN);
 	g->state = SUPERVISED_DRAINING;

@@ -319,7 +319,10 @@ static void template_signals(struct template *t)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	/* A child that is told to leave right after its fork finds the word when it begins. */
+	sigaddset(&set, CHILD_LEAVE);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigdelset(&set, CHILD_LEAVE);
 	/* A terminal's Ctrl-C and a killall reach us too: only the supervisor decides. */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);

@@ -139,7 +139,7 @@ void template_stop(struct place *p)
 	p->respawn_ms = 0;
 	process_state(p->row, PROCESS_DRAINING);
 	if (p->pid)
-		kill(p->pid, SIGTERM);
+		kill(p->pid, CHILD_LEAVE);
 }
 
 void template_stop_role(struct template *t, enum shm_role role)
@@ -178,7 +178,7 @@ void template_kill_draining(struct template *t)
 _Noreturn void template_orphaned(struct template *t)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
-	template_kill_all(t, SIGTERM);
+	template_kill_all(t, CHILD_LEAVE);
 	for (int i = 0; i < 30 && template_running(t, false) > 0; i++) {
 		nanosleep(&pause, NULL);
 		for (unsigned k = 0; k < t->count; k++)
@@ -206,7 +206,8 @@ static void place_died(struct template *t, struct place *p, int status, int64_t 
 	bool young = now_ms - p->started_ms < PLACE_YOUNG_MS;
 
 	p->pid = 0;
-	if (p->role == ROLE_WORKER && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+	bool told = WIFSIGNALED(status) && WTERMSIG(status) == CHILD_LEAVE; /* before it listened */
+	if (p->role == ROLE_WORKER && !told && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		crash_account(t->shm, t->generation, p->index, pid, status, p->hung);
 	else if (p->role == ROLE_WORKER)
 		crash_sweep(t->shm, shm_slot(t->shm, t->handover.generation, p->index));

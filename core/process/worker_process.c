@@ -100,7 +100,7 @@ _Noreturn void worker_process(const struct child *c)
 	w.crumb = shm_breadcrumb(c->shm, w.slot);
 	w.sockets = c->sockets;
 	w.base = child_begin(c, worker_leave, &w);
-	child_on_terminate(w.base, worker_leave, &w);
+	child_on_leave(w.base, worker_leave, &w);
 	ring_init(shm_ring(c->shm, w.slot), SHM_RING_BYTES);
 	ring_writer_open(shm_ring(c->shm, w.slot), &w.ring);
 	atomic_store(&w.crumb->pid, (uint32_t)getpid());

@@ -66,6 +66,21 @@ def test_term_drains(baleen, upstream):
     assert wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in tree))
 
 
+def test_term_to_all_processes_at_once_is_one_stop(baleen, upstream):
+    """What systemd and killall do: only the supervisor's counts, nothing is started again."""
+    upstream.on["slow.test"] = delayed(0.7, address())
+    daemon = baleen(upstream=upstream)
+    tree = [pid for pids in daemon.processes().values() for pid in pids]
+    with TcpClient(daemon.port) as client:
+        client.send(question("slow.test"))
+        wait_for(lambda: upstream.count("slow.test"))
+        os.killpg(daemon.process.pid, signal.SIGTERM)
+        assert addresses(client.receive()) == ["192.0.2.1"]
+    daemon.stop()
+    assert not daemon.said("error ") and not daemon.said("did not drain"), daemon.log()
+    assert wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in tree))
+
+
 def test_children_leave_when_the_supervisor_is_killed(baleen, upstream):
     daemon = baleen(upstream=upstream)
     tree = [pid for pids in daemon.processes().values() for pid in pids]
@@ -103,7 +118,8 @@ def test_dead_upstream_of_every_process(baleen, upstream):
         assert addresses(daemon.ask(f"after-{role}.test")) == ["192.0.2.1"]
         assert wait_for(lambda: len(daemon.workers()) == 2), role
     assert wait_for(lambda: daemon.run("status", code=None).returncode == 0)
-    daemon.reload()
+    # An admin whose template is gone says so, until its successor has taken over.
+    assert wait_for(lambda: daemon.reload(code=None).returncode == 0)
     assert addresses(daemon.ask("end.test")) == ["192.0.2.1"]
 
 
