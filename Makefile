@@ -40,19 +40,23 @@ FUZZERS  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 all: $(B)/baleen plugins
 
+# A file that is rewritten only when the text is another one: what depends on it is then made anew.
+note = @mkdir -p $(@D); echo $(1) | cmp -s - $@ || echo $(1) > $@
+
+# The list of objects is noted too: a source that has gone must leave the archive.
 define archive
-$(B)/lib/$(subst /,-,$(1)).a: $(patsubst %.c,$(B)/obj/%.o,$(filter-out core/cli/main.c,$(wildcard $(1)/*.c)))
-	@mkdir -p $$(@D)
+$(B)/lib/$(subst /,-,$(1)).list: always
+	$$(call note,$(wildcard $(1)/*.c))
+$(B)/lib/$(subst /,-,$(1)).a: $(patsubst %.c,$(B)/obj/%.o,$(filter-out core/cli/main.c,$(wildcard $(1)/*.c))) \
+		$(B)/lib/$(subst /,-,$(1)).list
 	@rm -f $$@
-	@ar rcs $$@ $$^
+	@ar rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach f,$(FOLDERS),$(eval $(call archive,$(f))))
 
 # Other flags, other objects.
-FLAGS = '$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS))'
 $(B)/flags: always
-	@mkdir -p $(@D)
-	@echo $(FLAGS) | cmp -s - $@ || echo $(FLAGS) > $@
+	$(call note,'$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS))')
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -69,18 +73,21 @@ SHARED = $(CC) -Icore/include -D_GNU_SOURCE $(filter-out -fPIE,$(CFLAGS)) -fPIC 
 
 plugins: $(PLUGINS:%=$(B)/plugins/%.so)
 .SECONDEXPANSION:
-$(B)/plugins/%.so: $$(wildcard plugins/%/*.c plugins/%/*.h) core/include/baleen/plugin.h
+$(B)/plugins/%.so: $$(wildcard plugins/%/*.c plugins/%/*.h) core/include/baleen/plugin.h $(B)/flags
 	@mkdir -p $(@D)
 	@echo "PLUGIN $*"
 	@$(SHARED) -o $@ $(filter plugins/%.c,$^)
 
 # ---- what is tested ----
 
+# Which headers a program of several parts has read.
+DEPENDS = -MMD -MP -MF $@.d
+
 # Plugins that are wrong on purpose.
-$(B)/abi/%.so: tests/abi/%.c core/include/baleen/plugin.h
+$(B)/abi/%.so: tests/abi/%.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo "ABI $*"
-	@$(SHARED) -o $@ $<
+	@$(SHARED) $(DEPENDS) -o $@ $<
 
 # The path's test plays the chain itself.
 $(B)/tests/test_path: LDFLAGS += -Wl,--wrap=chain_run,--wrap=chain_has,--wrap=policy_group_of
@@ -89,14 +96,15 @@ units: $(UNITS) $(ABI) plugins
 $(B)/tests/%: tests/unit/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "TEST $*"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(DEPENDS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
 # A fuzz target as a plain program that replays its corpus.
 replays: $(FUZZERS:%=$(B)/replay/%)
-$(B)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $(ARCHIVES)
+$(FUZZERS:%=$(B)/replay/%): $(B)/obj/tests/fuzz/replay.o
+$(B)/replay/%: tests/fuzz/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "REPLAY $*"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c $(LIBRARY) $(LDLIBS)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(DEPENDS) -o $@ $< $(B)/obj/tests/fuzz/replay.o $(LIBRARY) $(LDLIBS)
 
 # The same as a libFuzzer program; in a tree of its own, see `fuzz`.
 fuzzers: $(FUZZERS:%=$(B)/fuzzers/%)
@@ -177,5 +185,4 @@ clean:
 	@rm -rf $(B)
 
 .PHONY: always all plugins units replays fuzzers help run test check-asan fuzz bench bench-instructions bench-sets lint format deps install clean
-.SECONDARY:
--include $(shell find $(wildcard $(B)/obj $(B)/tests) -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/tests $(B)/replay $(B)/abi -name '*.d' 2>/dev/null)
