@@ -61,7 +61,6 @@ struct fetcher {
 	size_t count;
 
 	int inotify;
-	int *watches; /* per options.folders */
 	struct event *inotify_event;
 
 	struct event *set_timer; /* a rebuild is due */

@@ -14,7 +14,7 @@
 static const char *const policy_form_words[] = {"nxdomain", "nodata",	"zero-ip", "refused",
 						"drop",	    "truncate", NULL};
 
-bool policy_parse_ttl(struct policy_loader *l, const struct node *n, uint32_t *out)
+static bool policy_parse_ttl(struct policy_loader *l, const struct node *n, uint32_t *out)
 {
 	uint64_t ms;
 	if (!node_duration(n, l->d, &ms))

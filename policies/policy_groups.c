@@ -12,7 +12,7 @@
 
 #define POLICY_CLIENTS_MAX 1000000
 
-bool policy_parse_mac(const char *text, uint8_t out[6])
+static bool policy_parse_mac(const char *text, uint8_t out[6])
 {
 	static const char digits[] = "0123456789abcdef";
 	if (strlen(text) != 17)

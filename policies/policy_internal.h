@@ -140,7 +140,7 @@ struct policy_loader {
 	struct diags *d;
 	struct policy *policy;
 	struct policy_zones zones;
-	size_t client_room, place_room, test_room;
+	size_t client_room, place_room;
 };
 
 /* policy_parse.c */
@@ -154,14 +154,12 @@ const char *policy_render(struct arena *a, const struct node *n, bool braces);
 /* policy_answer.c */
 struct policy_answer *policy_parse_answer(struct policy_loader *l, const struct node *rule,
 					  bool has_types);
-bool policy_parse_ttl(struct policy_loader *l, const struct node *n, uint32_t *out);
 /* policy_test.c */
 void policy_parse_tests(struct policy_loader *l, const struct policy_group *g,
 			const struct node *n);
 /* policy_groups.c */
 void policy_parse_clients(struct policy_loader *l, struct policy_group *g, const struct node *n);
 void policy_build_groups(struct policy_loader *l);
-bool policy_parse_mac(const char *text, uint8_t out[6]);
 /* policy_compile.c */
 void policy_compile(struct policy_loader *l);
 uint64_t policy_hash(uint64_t suffix, const uint8_t *label);

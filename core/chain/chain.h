@@ -46,16 +46,13 @@ bool chain_has(const struct chain *c, uint32_t group, enum query_phase phase);
 /* Hand a batch to every sink (logger process). */
 void chain_events(struct chain *c, const struct baleen_event *events, size_t count, uint64_t lost);
 
-/* Is `blocklist` (the plugin that returns the policy's outcome) in the chain? */
+/* The chain's instances, in order. */
 size_t chain_count(const struct chain *c);
 const char *chain_instance(const struct chain *c, size_t index);
 const struct baleen_plugin *chain_plugin(const struct chain *c, size_t index);
 bool chain_is_monitor(const struct chain *c, size_t index);
 /* The file that it was loaded from. */
 const char *chain_path(const struct chain *c, size_t index);
-
-/* What the plugins declare, ored (enum baleen_needs), for the workers' sandbox. */
-uint32_t chain_needs(const struct chain *c);
 
 /* Every path that a plugin will write (BALEEN_OUTPUT), absolute or below the state folder: the
  * logger's sandbox must let them through. */

@@ -313,15 +313,6 @@ bool chain_is_monitor(const struct chain *c, size_t index)
 	return c->at[index].entry->monitor;
 }
 
-uint32_t chain_needs(const struct chain *c)
-{
-	uint32_t needs = 0;
-
-	for (size_t i = 0; i < c->count; i++)
-		needs |= c->at[i].plugin.needs;
-	return needs;
-}
-
 void chain_outputs(const struct chain *c, chain_output *each, void *context)
 {
 	for (size_t i = 0; i < c->count; i++)

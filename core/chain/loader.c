@@ -60,7 +60,8 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct loading *l,
 	return -EINVAL;
 }
 
-bool loader_is_path(const char *word)
+/* A path, not a name. */
+static bool loader_is_path(const char *word)
 {
 	size_t n = strlen(word);
 	return strchr(word, '/') || (n > 3 && strcmp(word + n - 3, ".so") == 0);

@@ -23,9 +23,6 @@ struct loader_request {
 	int line, column;	 /* where the word stands, for errors */
 };
 
-/* True if `word` is a path and not a name. */
-bool loader_is_path(const char *word);
-
 /* 0 with `out` filled, missing tail zeroed, and the file's path; -EINVAL with a reason in `d`. */
 int loader_load(const struct loader_request *request, const struct baleen_host *host,
 		struct diags *d, struct baleen_plugin *out, const char **path);

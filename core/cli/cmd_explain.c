@@ -4,7 +4,7 @@
  * this process, on the newest compiled set; without, by the running daemon. Runs in the user's
  * process. Invariant: both ways send the same request through core/explain_request.c.
  */
-#include "core/cli/cmd_explain.h"
+#include "core/cli/cmd.h"
 
 #include "base/diag.h"
 #include "base/log.h"

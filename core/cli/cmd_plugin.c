@@ -4,7 +4,7 @@
  * and every metric, from the rows that the plugins themselves carry. Runs in the user's process;
  * the plugins are loaded and configured as in the daemon, not started.
  */
-#include "core/cli/cmd_explain.h"
+#include "core/cli/cmd.h"
 
 #include "base/diag.h"
 #include "base/log.h"

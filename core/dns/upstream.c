@@ -162,11 +162,6 @@ uint32_t upstreams_group_identity(const struct upstreams *u, uint8_t group)
 	return u->groups[group].identity;
 }
 
-size_t upstreams_pending(const struct upstreams *u)
-{
-	return u->pending;
-}
-
 /* ---- flights ---- */
 
 size_t flight_encode(const struct flight *f, uint16_t id, bool plain, uint8_t *out)

@@ -52,7 +52,4 @@ uint32_t upstreams_group_identity(const struct upstreams *u, uint8_t group);
 int upstreams_ask(struct upstreams *u, const struct cache_key *key, uint8_t group, struct query *q,
 		  bool has_stale);
 
-/* Questions in flight. */
-size_t upstreams_pending(const struct upstreams *u);
-
 #endif

@@ -130,12 +130,6 @@ struct domset_build {
 };
 
 /*
- * Read what building needs from the system's folders (the public suffix list), once a process. Call
- * it before a sandbox shuts them; building without it works, popular suffixes may be slower.
- */
-int domset_preload(void);
-
-/*
  * Write a set to `path` (which must not exist), fsynced, not renamed. Anonymous memory stays under
  * 64 MiB whatever the input. 0 or -errno (-ENOSPC, -EILSEQ for an unsorted stream, ...).
  */

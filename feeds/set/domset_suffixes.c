@@ -8,9 +8,7 @@
 #include "feeds/set/domset_suffixes.h"
 
 #include "base/name.h"
-#include "feeds/set/domset.h"
 
-#include <errno.h>
 #include <libpsl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,25 +56,25 @@ static FILE *open_list(void)
 	return f;
 }
 
-int domset_preload(void)
+/* Once a process; a set can be built without. */
+static void read_list(void)
 {
 	if (suffixes.read)
-		return 0;
+		return;
 	suffixes.read = true;
 	FILE *f = open_list();
 	if (!f)
-		return -ENOENT;
+		return;
 	char line[1024];
 	while (suffixes.octets < SUFFIXES_OCTETS_MAX && fgets(line, sizeof line, f))
 		add_line(line);
 	fclose(f);
-	return 0;
 }
 
 void domset_suffixes_each(void (*each)(void *context, const uint8_t *wire, unsigned labels),
 			  void *context)
 {
-	(void)domset_preload();
+	read_list();
 	for (size_t at = 0; at < suffixes.octets;) {
 		unsigned labels = 0;
 		size_t length = name_measure(suffixes.names + at, suffixes.octets - at, &labels);
