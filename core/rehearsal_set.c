@@ -39,6 +39,7 @@ static int read_list(const struct feed *feed, const char *to)
 {
 	const struct parse_options options = {.format = feed->format,
 					      .match = feed->match,
+					      .hints = feed->hints,
 					      .max_bytes = feed->max_bytes};
 	struct feedfile_writer *writer = NULL;
 	struct feedfile_change change;

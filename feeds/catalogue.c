@@ -18,10 +18,6 @@ const char *const feed_kind_words[] = {"blocklist", "threat", NULL};
 const char *const feed_match_words[] = {"subtree", "exact", NULL};
 const char *const feed_mode_words[] = {"enforce", "shadow", NULL};
 
-/* Formats of the interface that are still to come. */
-static const char *const catalogue_later[] = {"rpz",  "dnsmasq", "unbound", "csv",
-					      "json", "misp",	 "stix",    NULL};
-
 int feed_data_read(struct source *source, const char *name, struct source_file *out)
 {
 	static const char *const up[] = {"..", "../..", "../../.."};
@@ -63,12 +59,6 @@ bool feed_format_node(const struct node *n, struct diags *d, const struct feed_f
 	*out = feed_format_find(word);
 	if (*out || strcmp(word, "auto") == 0)
 		return true;
-	for (const char *const *later = catalogue_later; *later; later++) {
-		if (strcmp(word, *later) == 0) {
-			node_error(n, d, "format %s: not in this version", word);
-			return false;
-		}
-	}
 	const char *near = node_nearest(word, words);
 	char list[256] = "";
 	for (size_t i = 0; i < count; i++)

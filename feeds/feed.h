@@ -54,12 +54,20 @@ unsigned feedmask_first(const struct feedmask *a, const struct feedmask *b);
 
 struct feed_format; /* formats/format.h */
 
+/* What a feed's configuration says beside its format's name. */
+struct feed_hints {
+	const char *column; /* csv: the column's name, or its number from 1; NULL: a usual one */
+	const char *path;   /* json: where the names are; NULL: "[]" */
+	bool url_host;	    /* a URL with a path stands for its host */
+};
+
 struct feed {
 	const char *name; /* [a-z0-9][a-z0-9._-]*, at most FEED_NAME_MAX */
 	unsigned number;
 	const char *file;	 /* absolute path, or NULL */
 	const char *const *urls; /* the URL and its mirrors, NULL-terminated; NULL with `file` */
 	const struct feed_format *format; /* NULL: auto */
+	struct feed_hints hints;
 	enum feed_match match;
 	enum feed_kind kind;
 	enum feed_mode mode;

@@ -42,6 +42,7 @@ int take_begin(struct fetcher_feed *ff)
 	const struct parse_options options = {
 		.format = ff->feed->format,
 		.match = ff->feed->match,
+		.hints = ff->feed->hints,
 		.max_bytes = ff->feed->max_bytes,
 		.protected = &ff->fetcher->hard,
 	};

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of a body: gunzip -> lines -> (guess) -> format -> hard list -> feed file. Runs in the
- * fetcher and in `feeds compile`; a `struct parse` owns all of its stages but the feed file writer.
+ * The way of a body: unpack -> decode -> (guess) -> lines -> format -> hard list -> feed file. Runs
+ * in the fetcher and in `feeds compile`; a `struct parse` owns all of its stages but the feed file
+ * writer. A body that begins as JSON does is not split into lines.
  * Invariant: after an error nothing more is delivered, and the report keeps the first reason.
  */
 #include "feeds/parse.h"
 
 #include "feeds/admission.h"
 #include "feeds/formats/lines.h"
+#include "feeds/unpack.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -15,29 +17,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <zlib.h>
+#include <time.h>
 
-#define PARSE_HEAD_MAX	  ((size_t)64 << 10)
-#define PARSE_INFLATE_MAX ((size_t)64 << 10)
+#define PARSE_HEAD_MAX ((size_t)64 << 10)
+#define PARSE_HELD_MAX 256
+
+/* How the body is read: lines or text, once its first octets have shown which. */
+enum parse_mode { PARSE_MODE_OPEN, PARSE_MODE_LINES, PARSE_MODE_TEXT };
 
 struct parse {
 	struct parse_options options;
 	struct feedfile_writer *to;
 	struct parse_report report;
 	struct feed_sink sink;
+	struct unpack unpack;
 	struct lines lines;
-	int failed;		      /* sticky */
-	const struct feed_line *line; /* that is being read */
+	struct feed_body body; /* once the format is known */
+	bool has_body;
+	enum parse_mode mode;
+	int failed; /* sticky */
 
-	/* The first lines, kept until the format is known. */
+	char held[PARSE_HELD_MAX]; /* blanks at the beginning, and what decides the mode */
+	size_t held_length;
+	/* The first lines or octets, kept until the format is known. */
 	char *head;
 	size_t head_length;
-
-	uint8_t magic[2]; /* the body's first two octets */
-	unsigned magic_count;
-	bool gzip, gzip_ended;
-	z_stream stream;
-	uint8_t *inflated;
 };
 
 static int parse_fail(struct parse *p, int error, const char *format, ...)
@@ -86,13 +90,18 @@ static void parse_reject(void *context, enum feed_reject reason, uint64_t line, 
 	p->report.rejected++;
 }
 
-static int parse_entry(void *context, const struct name *name, uint16_t flags)
+static int parse_refuse(void *context, const char *why)
+{
+	return parse_fail(context, -EBADMSG, "%s", why);
+}
+
+static int parse_entry(void *context, const struct feed_line *line, const struct name *name,
+		       uint16_t flags)
 {
 	struct parse *p = context;
 	int reason = hardlist_check(p->options.protected, name, flags);
 	if (reason >= 0) {
-		parse_reject(p, (enum feed_reject)reason, p->line->number, p->line->text,
-			     p->line->length);
+		parse_reject(p, (enum feed_reject)reason, line->number, line->text, line->length);
 		return 0;
 	}
 	p->report.accepted++;
@@ -113,35 +122,43 @@ static bool parse_is_markup(const char *text, size_t length)
 	return false;
 }
 
-static int parse_feed_line(struct parse *p, const struct feed_line *line)
+static int parse_begin_body(struct parse *p, const struct feed_format *format)
 {
-	enum feed_match match = p->options.match;
-	const struct feed_format *format = p->report.format;
-	if (match == FEED_MATCH_FORMAT || format->default_match == FEED_MATCH_FORMAT)
-		match = format->default_match;
-	p->line = line;
-	return format->line(line, match, &p->sink);
+	p->report.format = format;
+	p->has_body = true;
+	return feed_body_init(&p->body, format, p->options.match, &p->options.hints,
+			      (int64_t)time(NULL), &p->sink);
 }
 
-/* The head is complete: choose a format and read the head with it. */
-static int parse_begin_format(struct parse *p)
+static int parse_read_head(struct parse *p)
 {
-	p->report.format = feed_format_guess(p->head, p->head_length);
-	if (!p->report.format)
-		return parse_fail(p, -EBADMSG, "looks like none of the known list formats");
+	if (p->mode == PARSE_MODE_TEXT)
+		return p->body.format->text(&p->body, p->head, p->head_length);
 	struct feed_line line = {.text = p->head};
 	const char *end = p->head + p->head_length;
 	while (line.text < end) {
 		const char *stop = memchr(line.text, '\n', (size_t)(end - line.text));
 		line.length = (size_t)(stop - line.text);
 		line.number++;
-		int result = parse_feed_line(p, &line);
+		int result = p->body.format->line(&p->body, &line);
 		if (result < 0)
 			return result;
 		line.text = stop + 1;
 	}
-	p->head_length = 0;
 	return 0;
+}
+
+/* The head is complete: choose a format and read the head with it. */
+static int parse_begin_format(struct parse *p)
+{
+	const struct feed_format *format = feed_format_guess(p->head, p->head_length);
+	if (!format || (format->text != NULL) != (p->mode == PARSE_MODE_TEXT))
+		return parse_fail(p, -EBADMSG, "looks like none of the known list formats");
+	int result = parse_begin_body(p, format);
+	if (result == 0)
+		result = parse_read_head(p);
+	p->head_length = 0;
+	return result;
 }
 
 /* Every line of the head ends in LF, so the n-th is the body's n-th. */
@@ -160,9 +177,9 @@ static int parse_line(void *context, const struct feed_line *line)
 	if (parse_is_markup(line->text, line->length))
 		return parse_fail(p, -EBADMSG, "a web page, not a list (line %llu)",
 				  (unsigned long long)line->number);
-	if (!p->report.format)
+	if (!p->has_body)
 		return parse_keep_head(p, line->text, line->length);
-	return parse_feed_line(p, line);
+	return p->body.format->line(&p->body, line);
 }
 
 /* A line that no format gets to see: too long, a NUL inside. */
@@ -172,41 +189,73 @@ static void parse_lost_line(void *context, enum feed_reject reason, uint64_t lin
 	struct parse *p = context;
 	p->report.lines++;
 	parse_reject(p, reason, line, text, length);
-	if (!p->report.format)
+	if (!p->has_body)
 		p->failed = parse_keep_head(p, "", 0);
 }
 
-int parse_new(const struct parse_options *options, struct feedfile_writer *to, struct parse **out)
+/* A piece of a body that is not read by lines. */
+static int parse_text(struct parse *p, const char *text, size_t size)
 {
-	struct parse *p = calloc(1, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	p->options = *options;
-	p->to = to;
-	p->report.format = options->format;
-	p->sink = (struct feed_sink){p, parse_entry, parse_reject};
-	p->lines = (struct lines){.line = parse_line, .reject = parse_lost_line, .context = p};
-	if (!options->format && !(p->head = malloc(PARSE_HEAD_MAX))) {
-		free(p);
-		return -ENOMEM;
+	for (size_t i = 0; i < size; i++)
+		p->report.lines += text[i] == '\n';
+	while (size > 0 && !p->has_body) {
+		size_t n = PARSE_HEAD_MAX - p->head_length;
+		n = n < size ? n : size;
+		memcpy(p->head + p->head_length, text, n);
+		p->head_length += n;
+		text += n;
+		size -= n;
+		int result = p->head_length == PARSE_HEAD_MAX ? parse_begin_format(p) : 0;
+		if (result < 0)
+			return result;
 	}
-	*out = p;
-	return 0;
+	return size > 0 ? p->body.format->text(&p->body, text, size) : 0;
 }
 
-void parse_free(struct parse *p)
+/* JSON begins with '{', or with '[' and no letter: "[Adblock Plus 2.0]" is a line. OPEN: the held
+ * octets do not tell yet. */
+static enum parse_mode parse_mode(const char *text, size_t length, bool ended)
 {
-	if (!p)
-		return;
-	if (p->gzip)
-		inflateEnd(&p->stream);
-	free(p->inflated);
-	free(p->head);
-	free(p);
+	size_t i = 0;
+	while (i < length && strchr(" \t\r\n", text[i]) && text[i])
+		i++;
+	if (i < length && text[i] == '{')
+		return PARSE_MODE_TEXT;
+	if (i < length && text[i] != '[')
+		return PARSE_MODE_LINES;
+	if (i + 1 < length)
+		return text[i + 1] && strchr(" \t\r\n[]{\"", text[i + 1]) ? PARSE_MODE_TEXT
+									  : PARSE_MODE_LINES;
+	return ended || length == PARSE_HELD_MAX ? PARSE_MODE_LINES : PARSE_MODE_OPEN;
 }
 
-static int parse_text(struct parse *p, const void *data, size_t size)
+static int parse_decoded(void *context, const char *text, size_t size)
 {
+	struct parse *p = context;
+	bool ended = text == NULL;
+	while (p->mode == PARSE_MODE_OPEN && (size > 0 || ended)) {
+		if (size > 0) {
+			p->held[p->held_length++] = *text++;
+			size--;
+		}
+		p->mode = parse_mode(p->held, p->held_length, ended);
+		if (p->mode == PARSE_MODE_OPEN)
+			continue;
+		int result = p->mode == PARSE_MODE_TEXT
+				     ? parse_text(p, p->held, p->held_length)
+				     : lines_split(&p->lines, p->held, p->held_length);
+		if (result < 0)
+			return result;
+	}
+	if (size == 0)
+		return 0;
+	return p->mode == PARSE_MODE_TEXT ? parse_text(p, text, size)
+					  : lines_split(&p->lines, text, size);
+}
+
+static int parse_unpacked(void *context, const void *data, size_t size)
+{
+	struct parse *p = context;
 	p->report.octets += size;
 	if (p->report.octets > p->options.max_bytes)
 		return parse_fail(p, -EFBIG, "more than %llu octets",
@@ -214,87 +263,72 @@ static int parse_text(struct parse *p, const void *data, size_t size)
 	int result = lines_push(&p->lines, data, size);
 	if (result == -EILSEQ)
 		return parse_fail(p, -EBADMSG, "an encoding other than UTF-8 and UTF-16");
+	return result;
+}
+
+int parse_new(const struct parse_options *options, struct feedfile_writer *to, struct parse **out)
+{
+	struct parse *p = calloc(1, sizeof(*p));
+	int result = 0;
+	if (!p)
+		return -ENOMEM;
+	p->options = *options;
+	p->to = to;
+	p->sink = (struct feed_sink){p, parse_entry, parse_reject, parse_refuse};
+	p->lines = (struct lines){.line = parse_line,
+				  .reject = parse_lost_line,
+				  .decoded = parse_decoded,
+				  .context = p};
+	p->unpack = (struct unpack){.out = parse_unpacked, .context = p};
+	if (options->format) {
+		p->mode = options->format->text ? PARSE_MODE_TEXT : PARSE_MODE_LINES;
+		result = parse_begin_body(p, options->format);
+	} else if (!(p->head = malloc(PARSE_HEAD_MAX))) {
+		result = -ENOMEM;
+	}
+	if (result < 0)
+		parse_free(p);
+	else
+		*out = p;
+	return result;
+}
+
+void parse_free(struct parse *p)
+{
+	if (!p)
+		return;
+	unpack_fini(&p->unpack);
+	feed_body_fini(&p->body);
+	free(p->head);
+	free(p);
+}
+
+/* What a stage says at first is what counts. */
+static int parse_result(struct parse *p, int result)
+{
+	if (result == -EBADMSG && p->failed == 0 && p->unpack.error)
+		return parse_fail(p, result, "%s", p->unpack.error);
 	if (result < 0 && p->failed == 0)
 		p->failed = result;
 	return p->failed;
-}
-
-static int parse_gzip(struct parse *p, const void *data, size_t size)
-{
-	p->stream.next_in = (Bytef *)(uintptr_t)data;
-	p->stream.avail_in = (uInt)size;
-	while (p->stream.avail_in > 0) {
-		/* Several members one after the other are one file (RFC 1952). */
-		if (p->gzip_ended && inflateReset(&p->stream) != Z_OK)
-			return parse_fail(p, -EBADMSG, "damaged gzip");
-		p->gzip_ended = false;
-		p->stream.next_out = p->inflated;
-		p->stream.avail_out = PARSE_INFLATE_MAX;
-		int z = inflate(&p->stream, Z_NO_FLUSH);
-		if (z != Z_OK && z != Z_STREAM_END && z != Z_BUF_ERROR)
-			return parse_fail(p, -EBADMSG, "damaged gzip");
-		p->gzip_ended = z == Z_STREAM_END;
-		int result = parse_text(p, p->inflated, PARSE_INFLATE_MAX - p->stream.avail_out);
-		if (result < 0)
-			return result;
-	}
-	return 0;
-}
-
-static int parse_raw(struct parse *p, const void *data, size_t size)
-{
-	return p->gzip ? parse_gzip(p, data, size) : parse_text(p, data, size);
-}
-
-/* The first two octets are there, or all there are. */
-static int parse_begin_body(struct parse *p)
-{
-	unsigned n = p->magic_count;
-	if (n == 2 && p->magic[0] == 0x1f && p->magic[1] == 0x8b) {
-		p->inflated = malloc(PARSE_INFLATE_MAX);
-		if (!p->inflated || inflateInit2(&p->stream, 16 + MAX_WBITS) != Z_OK) {
-			p->failed = -ENOMEM;
-			return p->failed;
-		}
-		p->gzip = true;
-	}
-	return parse_raw(p, p->magic, n);
 }
 
 int parse_push(struct parse *p, const void *data, size_t size)
 {
-	const uint8_t *at = data;
-	if (p->failed)
-		return p->failed;
-	if (p->magic_count < 2) {
-		while (size > 0 && p->magic_count < 2) {
-			p->magic[p->magic_count++] = *at++;
-			size--;
-		}
-		if (p->magic_count < 2)
-			return 0;
-		int result = parse_begin_body(p);
-		if (result < 0)
-			return result;
-	}
-	return parse_raw(p, at, size);
+	return p->failed ? p->failed : parse_result(p, unpack_push(&p->unpack, data, size));
 }
 
 int parse_finish(struct parse *p, bool whole)
 {
-	if (p->failed == 0 && p->magic_count == 1)
-		parse_begin_body(p);
-	if (p->failed)
+	if (p->failed || parse_result(p, unpack_finish(&p->unpack)) < 0)
 		return p->failed;
-	if (p->gzip && !p->gzip_ended)
-		return parse_fail(p, -EBADMSG, "the gzip body is cut off");
-	whole = whole || p->gzip;
-	int result = lines_finish(&p->lines, whole);
-	if (result == 0 && !p->report.format && p->head_length > 0)
+	/* Packed, it has an end of its own. */
+	int result = lines_finish(&p->lines, whole || p->unpack.kind != UNPACK_NONE);
+	if (result == 0 && p->failed == 0 && !p->has_body && p->head_length > 0)
 		result = parse_begin_format(p);
-	if (result < 0 && p->failed == 0)
-		p->failed = result;
-	return p->failed;
+	if (result == 0 && p->failed == 0 && p->has_body && p->body.format->end)
+		result = p->body.format->end(&p->body);
+	return parse_result(p, result);
 }
 
 const struct parse_report *parse_report(const struct parse *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list's body, as a stream of chunks, into a feed file: decompressed if it is gzip, refused if it
+ * A list's body, as a stream of chunks, into a feed file: unpacked if it is packed, refused if it
  * is a web page, split into lines, format guessed if not given, entries checked against the hard
  * list, rejects counted by reason with the first few kept. Bounded memory. Owned by its caller.
  */
@@ -41,6 +41,7 @@ struct parse_report {
 struct parse_options {
 	const struct feed_format *format; /* NULL: guess */
 	enum feed_match match;
+	struct feed_hints hints;
 	uint64_t max_bytes;		  /* of the body, decompressed */
 	const struct namelist *protected; /* hard list's names; may be NULL */
 };

@@ -151,9 +151,9 @@ static int adblock_rule(const struct feed_line *line, struct entry_text t,
 	return entry_deliver(sink, line, t.at, t.length, flags);
 }
 
-static int adblock_line(const struct feed_line *line, enum feed_match match,
-			const struct feed_sink *sink)
+static int adblock_line(struct feed_body *body, const struct feed_line *line)
 {
+	const struct feed_sink *sink = body->sink;
 	struct entry_text t = entry_trim(line->text, line->length);
 	if (adblock_is_silent(t))
 		return 0;
@@ -168,11 +168,10 @@ static int adblock_line(const struct feed_line *line, enum feed_match match,
 		return 0;
 	if (entry_token(&rest, &second)) {
 		if (entry_is_address(first.at, first.length))
-			return feed_format_hosts.line(line, FEED_MATCH_EXACT, sink);
+			return feed_format_hosts.line(body, line);
 		entry_reject(sink, line, FEED_REJECT_SYNTAX);
 		return 0;
 	}
-	(void)match; /* every rule says it itself */
 	if (first.length < t.length && !entry_looks_like_name(first)) {
 		entry_reject(sink, line, FEED_REJECT_SYNTAX);
 		return 0;

@@ -22,9 +22,9 @@ static int domains_token(const char *text, size_t length, struct entry_text *tok
 	return 1;
 }
 
-static int domains_line(const struct feed_line *line, enum feed_match match,
-			const struct feed_sink *sink)
+static int domains_line(struct feed_body *body, const struct feed_line *line)
 {
+	const struct feed_sink *sink = body->sink;
 	struct entry_text token;
 	int found = domains_token(line->text, line->length, &token);
 	if (found == 0)
@@ -33,7 +33,7 @@ static int domains_line(const struct feed_line *line, enum feed_match match,
 		entry_reject(sink, line, FEED_REJECT_SYNTAX);
 		return 0;
 	}
-	uint16_t flags = match == FEED_MATCH_EXACT ? DOMSET_EXACT : DOMSET_SUBTREE;
+	uint16_t flags = body->match == FEED_MATCH_EXACT ? DOMSET_EXACT : DOMSET_SUBTREE;
 	if (token.length > 2 && token.at[0] == '*' && token.at[1] == '.') {
 		flags = DOMSET_BELOW;
 		token.at += 2;

@@ -63,6 +63,23 @@ bool entry_is_address(const char *text, size_t length)
 	return result == 0 || result == -EDOM;
 }
 
+int entry_is_block_address(struct entry_text token)
+{
+	char copy[ADDR_TEXT_MAX];
+	struct addr address;
+	const char *zone = memchr(token.at, '%', token.length);
+	size_t length = zone ? (size_t)(zone - token.at) : token.length;
+	if (length == 0 || length >= sizeof(copy))
+		return -1;
+	if (length == 1 && token.at[0] == '0') /* inet_aton's short form, seen in lists */
+		return 1;
+	memcpy(copy, token.at, length);
+	copy[length] = '\0';
+	if (addr_parse(copy, &address) != 0)
+		return -1;
+	return addr_is_unspecified(&address) || addr_is_loopback(&address);
+}
+
 bool entry_is_local(const char *text, size_t length)
 {
 	static const char *const words[] = {
@@ -138,7 +155,7 @@ int entry_deliver(const struct feed_sink *sink, const struct feed_line *line, co
 	else if (name_from_unicode(text, length, &name) != 0)
 		reason = FEED_REJECT_NAME;
 	else
-		return sink->entry(sink->context, &name, flags);
+		return sink->entry(sink->context, line, &name, flags);
 	entry_reject(sink, line, reason);
 	return 0;
 }

@@ -28,6 +28,10 @@ struct entry_text entry_without_comment(const char *text, size_t length);
 /* An IPv4 or IPv6 address or prefix, with or without a zone index. */
 bool entry_is_address(const char *text, size_t length);
 
+/* An address that stands for "nowhere": unspecified, loopback. 1: so it is, 0: another address, -1:
+ * no address at all. */
+int entry_is_block_address(struct entry_text token);
+
 /* Names that machines use for themselves: localhost, broadcasthost, ip6-*, the root... */
 bool entry_is_local(const char *text, size_t length);
 

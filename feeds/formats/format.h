@@ -25,6 +25,9 @@ enum feed_reject {
 	FEED_REJECT_ENCODING,	 /* NUL, control octets, broken UTF-8 */
 	FEED_REJECT_SUFFIX,	 /* would take in a top-level domain (the hard list) */
 	FEED_REJECT_PROTECTED,	 /* the hard list: the site's own zones, upstreams, feed hosts */
+	FEED_REJECT_URL,	 /* a URL that is more than its host */
+	FEED_REJECT_ZONE,	 /* rpz: an owner outside of the zone */
+	FEED_REJECT_EXPIRED,	 /* not valid now, says the feed */
 	FEED_REJECT_REASONS
 };
 /* Stable words for JSON, in enum order: "syntax", "name", "address", ... */
@@ -34,35 +37,56 @@ extern const char *const feed_reject_words[FEED_REJECT_REASONS];
  * whatever order the two stand (adblock: $badfilter). */
 #define FEED_ENTRY_CANCEL 0x8000
 
-/* Where a parser delivers. */
-struct feed_sink {
-	void *context;
-	/* `flags` as domset.h says, perhaps with FEED_ENTRY_CANCEL. 0 or -errno, which ends the
-	 * parse. */
-	int (*entry)(void *context, const struct name *name, uint16_t flags);
-	void (*reject)(void *context, enum feed_reject reason, uint64_t line, const char *text,
-		       size_t length);
-};
-
 struct feed_line {
 	const char *text; /* without the line end; no NUL inside */
 	size_t length;
 	uint64_t number; /* from 1 */
 };
 
+/* Where a parser delivers. `line` is what an entry comes from, for the examples of rejects. */
+struct feed_sink {
+	void *context;
+	/* `flags` as domset.h says, perhaps with FEED_ENTRY_CANCEL. 0 or -errno, which ends the
+	 * parse. */
+	int (*entry)(void *context, const struct feed_line *line, const struct name *name,
+		     uint16_t flags);
+	void (*reject)(void *context, enum feed_reject reason, uint64_t line, const char *text,
+		       size_t length);
+	/* The body as a whole is not to be used. Returns -EBADMSG. */
+	int (*refuse)(void *context, const char *why);
+};
+
+/* One body while it is read. */
+struct feed_body {
+	const struct feed_format *format;
+	enum feed_match match; /* FEED_MATCH_FORMAT only where default_match is */
+	struct feed_hints hints;
+	int64_t now_s;
+	const struct feed_sink *sink;
+	void *state; /* of the format: state_size octets, zero at the body's beginning */
+};
+
 struct feed_format {
 	const char *name; /* the word in the configuration */
 	const char *help;
 	enum feed_match default_match; /* FEED_MATCH_FORMAT: the format says it for each rule */
-	/* One line, already free of BOM, CR and over-long text. `match` is never FEED_MATCH_FORMAT
-	 * unless default_match is. */
-	int (*line)(const struct feed_line *line, enum feed_match match,
-		    const struct feed_sink *sink);
-	/* 0..100: how much the first lines of a body look like this format. */
+	size_t state_size;
+	/* One of the two. `line`: one line, already free of BOM, CR and over-long text. `text`: the
+	 * body in pieces, as UTF-8. 0 or -errno, which ends the parse. */
+	int (*line)(struct feed_body *body, const struct feed_line *line);
+	int (*text)(struct feed_body *body, const char *text, size_t size);
+	int (*end)(struct feed_body *body); /* all is there; may be NULL */
+	/* 0..100: how much the beginning of a body looks like this format. */
 	int (*recognise)(const char *head, size_t size);
 };
 
+/* `match` FEED_MATCH_FORMAT: the format's own. `hints` may be NULL. 0 or -ENOMEM. */
+int feed_body_init(struct feed_body *b, const struct feed_format *format, enum feed_match match,
+		   const struct feed_hints *hints, int64_t now_s, const struct feed_sink *sink);
+void feed_body_fini(struct feed_body *b);
+
 extern const struct feed_format feed_format_hosts, feed_format_domains, feed_format_adblock;
+extern const struct feed_format feed_format_dnsmasq, feed_format_unbound, feed_format_rpz;
 
 /* NULL-terminated, in the order in which `auto` breaks ties. */
 extern const struct feed_format *const feed_formats[];

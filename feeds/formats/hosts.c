@@ -7,43 +7,22 @@
  */
 #include "feeds/formats/entry.h"
 
-#include "base/addr.h"
 #include "feeds/set/domset.h"
 
-#include <string.h>
-
-/* 1: blocks, 0: another address, -1: no address at all. */
-static int hosts_address(struct entry_text token)
+static int hosts_line(struct feed_body *body, const struct feed_line *line)
 {
-	char copy[ADDR_TEXT_MAX];
-	struct addr address;
-	const char *zone = memchr(token.at, '%', token.length);
-	size_t length = zone ? (size_t)(zone - token.at) : token.length;
-	if (length == 0 || length >= sizeof(copy))
-		return -1;
-	if (length == 1 && token.at[0] == '0') /* inet_aton's short form, seen in lists */
-		return 1;
-	memcpy(copy, token.at, length);
-	copy[length] = '\0';
-	if (addr_parse(copy, &address) != 0)
-		return -1;
-	return addr_is_unspecified(&address) || addr_is_loopback(&address);
-}
-
-static int hosts_line(const struct feed_line *line, enum feed_match match,
-		      const struct feed_sink *sink)
-{
+	const struct feed_sink *sink = body->sink;
 	struct entry_text rest = entry_without_comment(line->text, line->length);
 	struct entry_text token;
 	if (!entry_token(&rest, &token))
 		return 0;
-	int blocks = hosts_address(token);
+	int blocks = entry_is_block_address(token);
 	struct entry_text name;
 	if (blocks < 0 || !entry_token(&rest, &name)) {
 		entry_reject(sink, line, FEED_REJECT_SYNTAX);
 		return 0;
 	}
-	uint16_t flags = match == FEED_MATCH_SUBTREE ? DOMSET_SUBTREE : DOMSET_EXACT;
+	uint16_t flags = body->match == FEED_MATCH_SUBTREE ? DOMSET_SUBTREE : DOMSET_EXACT;
 	do {
 		if (blocks) {
 			int result = entry_deliver(sink, line, name.at, name.length, flags);
@@ -64,7 +43,7 @@ static int hosts_judge(struct entry_text line)
 	line = entry_without_comment(line.at, line.length);
 	if (!entry_token(&line, &token))
 		return -1;
-	return hosts_address(token) >= 0 && entry_token(&line, &token);
+	return entry_is_block_address(token) >= 0 && entry_token(&line, &token);
 }
 
 static int hosts_recognise(const char *head, size_t size)

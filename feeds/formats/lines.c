@@ -44,7 +44,7 @@ static void lines_append(struct lines *l, const char *text, size_t size)
 	l->length += size;
 }
 
-static int lines_utf8(struct lines *l, const char *text, size_t size)
+int lines_split(struct lines *l, const char *text, size_t size)
 {
 	const char *end = text + size;
 	while (text < end) {
@@ -67,6 +67,11 @@ static int lines_utf8(struct lines *l, const char *text, size_t size)
 			return result;
 	}
 	return 0;
+}
+
+static int lines_utf8(struct lines *l, const char *text, size_t size)
+{
+	return l->decoded ? l->decoded(l->context, text, size) : lines_split(l, text, size);
 }
 
 static int lines_code_point(struct lines *l, uint32_t c)
@@ -190,6 +195,8 @@ int lines_finish(struct lines *l, bool whole)
 	int result = 0;
 	if (l->encoding == ENCODING_UNKNOWN)
 		result = lines_begin(l);
+	if (result == 0 && l->decoded)
+		result = l->decoded(l->context, NULL, 0);
 	if (result < 0 || !whole)
 		return result;
 	if (l->encoding != ENCODING_UTF8 && (l->pending_count || l->surrogate))

@@ -22,6 +22,9 @@ struct lines {
 	int (*line)(void *context, const struct feed_line *line);
 	void (*reject)(void *context, enum feed_reject reason, uint64_t line, const char *text,
 		       size_t length);
+	/* If set, gets the decoded body first, in pieces, and hands on what it wants split into
+	 * lines (lines_split); (NULL, 0) at the end. */
+	int (*decoded)(void *context, const char *text, size_t size);
 	void *context;
 
 	/* Private. */
@@ -36,8 +39,10 @@ struct lines {
 	char text[LINES_MAX];
 };
 
-/* Set the three public members, all else zero. */
+/* Set the public members, all else zero. */
 int lines_push(struct lines *l, const void *data, size_t size);
+/* UTF-8, to be split. */
+int lines_split(struct lines *l, const char *text, size_t size);
 /* The end. `whole`: deliver a last line without an end; else it is dropped. */
 int lines_finish(struct lines *l, bool whole);
 

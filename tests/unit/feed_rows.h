@@ -7,6 +7,7 @@
 #include "feeds/formats/format.h"
 #include "feeds/set/domset.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,15 +18,17 @@
 #include <cmocka.h>
 
 struct feed_row {
-	const char *line;
+	const char *line; /* or several: a body */
 	const char *expected;
 };
 
 static char feed_rows_text[8192];
 
-static inline int feed_rows_entry(void *context, const struct name *name, uint16_t flags)
+static inline int feed_rows_entry(void *context, const struct feed_line *line,
+				  const struct name *name, uint16_t flags)
 {
 	(void)context;
+	(void)line;
 	static const struct {
 		uint16_t bit;
 		const char *word;
@@ -55,35 +58,70 @@ static inline int feed_rows_entry(void *context, const struct name *name, uint16
 static inline void feed_rows_reject(void *context, enum feed_reject reason, uint64_t line,
 				    const char *text, size_t length)
 {
-	(void)context;
+	const struct feed_format *format = context;
 	(void)text;
 	(void)length;
-	assert_int_equal(line, 7);
+	if (format->line)
+		assert_int_equal(line, 7);
 	strcat(feed_rows_text, "!");
 	strcat(feed_rows_text, feed_reject_words[reason]);
 	strcat(feed_rows_text, ";");
 }
 
-static inline void feed_rows_check(const struct feed_format *format, enum feed_match match,
-				   const struct feed_row *rows, size_t count)
+static inline int feed_rows_refuse(void *context, const char *why)
 {
-	const struct feed_sink sink = {NULL, feed_rows_entry, feed_rows_reject};
-	for (size_t i = 0; i < count; i++) {
-		/* Of exact size on the heap, so that the sanitizer sees any read behind it. */
-		size_t length = strlen(rows[i].line);
+	(void)context;
+	sprintf(feed_rows_text + strlen(feed_rows_text), "refused: %s;", why);
+	return -EBADMSG;
+}
+
+/* A body into feed_rows_text: by lines, or in pieces of `chunk` octets. Each piece is of exact size
+ * on the heap, so that the sanitizer sees any read behind it. */
+static inline void feed_rows_body(struct feed_body *b, const char *text, size_t chunk)
+{
+	int result = 0;
+	while (*text && result == 0) {
+		size_t length = b->format->line ? strcspn(text, "\n") : strnlen(text, chunk);
 		char *copy = malloc(length ? length : 1);
-		memcpy(copy, rows[i].line, length);
+		memcpy(copy, text, length);
 		struct feed_line line = {copy, length, 7};
-		feed_rows_text[0] = '\0';
-		assert_int_equal(format->line(&line, match, &sink), 0);
+		result = b->format->line ? b->format->line(b, &line)
+					 : b->format->text(b, copy, length);
 		free(copy);
-		if (strcmp(feed_rows_text, rows[i].expected) != 0)
-			print_error("line: %s\n", rows[i].line);
-		assert_string_equal(feed_rows_text, rows[i].expected);
+		text += length;
+		text += b->format->line && *text;
+	}
+	if (result == 0 && b->format->end)
+		result = b->format->end(b);
+	assert_true(result == 0 || result == -EBADMSG);
+}
+
+#define FEED_ROWS_NOW 1767225600 /* 2026-01-01 */
+
+static inline void feed_rows_check_hints(const struct feed_format *format, enum feed_match match,
+					 const struct feed_hints *hints,
+					 const struct feed_row *rows, size_t count)
+{
+	const struct feed_sink sink = {(void *)(uintptr_t)format, feed_rows_entry, feed_rows_reject,
+				       feed_rows_refuse};
+	for (size_t i = 0; i < count; i++) {
+		for (size_t chunk = 1; chunk <= 1000; chunk *= 10) {
+			struct feed_body b;
+			feed_rows_text[0] = '\0';
+			assert_int_equal(feed_body_init(&b, format, match, hints, FEED_ROWS_NOW,
+							&sink),
+					 0);
+			feed_rows_body(&b, rows[i].line, chunk);
+			feed_body_fini(&b);
+			if (strcmp(feed_rows_text, rows[i].expected) != 0)
+				print_error("line: %s\n", rows[i].line);
+			assert_string_equal(feed_rows_text, rows[i].expected);
+		}
 	}
 }
 
-#define FEED_ROWS_CHECK(format, match, rows)                                                       \
-	feed_rows_check(format, match, rows, sizeof(rows) / sizeof((rows)[0]))
+#define FEED_ROWS_CHECK_HINTS(format, match, hints, rows)                                          \
+	feed_rows_check_hints(format, match, hints, rows, sizeof(rows) / sizeof((rows)[0]))
+#define FEED_ROWS_CHECK(format, match, rows) FEED_ROWS_CHECK_HINTS(format, match, NULL, rows)
 
 #endif

@@ -145,7 +145,7 @@ static void errors(void **state)
 		{"feeds:\n  - {name: a, file: x, mirrors: ['http://x/']}\n", 2,
 		 "mirrors without url"},
 		{"feeds:\n  - {name: a, file: x, format: host}\n", 2, "did you mean \"hosts\"?"},
-		{"feeds:\n  - {name: a, file: x, format: stix}\n", 2, "not in this version"},
+		{"feeds:\n  - {name: a, file: x, format: dnsmsq}\n", 2, "did you mean \"dnsmasq\""},
 		{"feeds:\n  - {name: a, file: x, format: adblock, match: exact}\n", 2,
 		 "says itself"},
 		{"feeds:\n  - {name: a, file: x, match: all}\n", 2, "subtree"},
