@@ -122,7 +122,7 @@ help:
 run:
 	@scripts/deps.sh build run
 	@$(MAKE) --no-print-directory all
-	@B=$(B) scripts/run.sh $(CONFIG)
+	@exec env B=$(B) scripts/run.sh $(CONFIG)
 
 #: make test       build and run every test
 test:

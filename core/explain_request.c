@@ -51,58 +51,60 @@ static bool parse_time(const char *text, int64_t *out)
 	return false;
 }
 
-static bool read_who(const cJSON *request, struct asked *a, const char **what)
+/* False, after a line about what was asked. */
+static bool refuse(char error[EXPLAIN_ERROR_MAX], const char *word, const char *why)
+{
+	snprintf(error, EXPLAIN_ERROR_MAX, "\"%s\" is %s", word ? word : "", why);
+	return false;
+}
+
+static bool read_who(const cJSON *request, struct asked *a, char error[EXPLAIN_ERROR_MAX])
 {
 	const char *client = text_of(request, "client");
 	const char *transport = text_of(request, "transport");
 
-	*what = "client is no address";
 	if (addr_parse(client ? client : "127.0.0.1", &a->request.client) < 0)
-		return false;
-	*what = "transport is neither udp nor tcp";
+		return refuse(error, client, "no address (expected 192.0.2.1 or 2001:db8::1)");
 	if (transport && strcmp(transport, "udp") != 0 && strcmp(transport, "tcp") != 0)
-		return false;
+		return refuse(error, transport, "no transport (expected udp or tcp)");
 	a->request.transport = transport && strcmp(transport, "tcp") == 0 ? BALEEN_TCP : BALEEN_UDP;
 	a->request.listener = text_of(request, "listener");
 	return true;
 }
 
-static bool read_what(const cJSON *request, struct asked *a, const char **what)
+static bool read_what(const cJSON *request, struct asked *a, char error[EXPLAIN_ERROR_MAX])
 {
 	const char *name = text_of(request, "name");
 	const char *type = text_of(request, "type");
 	const cJSON *at = cJSON_GetObjectItemCaseSensitive(request, "at");
 
-	*what = "name is no domain name";
 	if (!name || name_from_unicode(name, strlen(name), &a->request.name) < 0)
-		return false;
-	*what = "type is no record type (expected A, HTTPS, TYPE65280, ...)";
+		return refuse(error, name, "no domain name");
 	a->request.type = TYPE_A;
 	if (type && message_type_parse(type, strlen(type), &a->request.type) < 0)
-		return false;
-	*what = "at is no time (expected 2026-03-02T10:00:00+01:00, or seconds since 1970)";
+		return refuse(error, type, "no record type (expected A, HTTPS, TYPE65280, ...)");
 	a->request.has_time = at && !cJSON_IsNull(at);
-	if (cJSON_IsNumber(at)) {
+	if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < 1e11)
 		a->request.wall_s = (int64_t)at->valuedouble;
-		return at->valuedouble >= 0 && at->valuedouble < 1e11;
-	}
-	return !a->request.has_time ||
-	       (cJSON_IsString(at) && parse_time(at->valuestring, &a->request.wall_s));
+	else if (a->request.has_time &&
+		 !(cJSON_IsString(at) && parse_time(at->valuestring, &a->request.wall_s)))
+		return refuse(error, cJSON_IsString(at) ? at->valuestring : "at",
+			      "no time (expected 2026-03-02T10:00:00+01:00)");
+	return true;
 }
 
-static bool read_answers(const cJSON *request, struct asked *a, const char **what)
+static bool read_answers(const cJSON *request, struct asked *a, char error[EXPLAIN_ERROR_MAX])
 {
 	const cJSON *answers = cJSON_GetObjectItemCaseSensitive(request, "answers");
 	const cJSON *item;
 	size_t n = 0;
 
-	*what = "answers is no list of at most 64 records";
 	if (answers && !cJSON_IsNull(answers) && !cJSON_IsArray(answers))
-		return false;
+		return refuse(error, "answers", "no list of records");
 	cJSON_ArrayForEach(item, answers)
 	{
 		if (!cJSON_IsString(item) || n == REQUEST_ANSWERS_MAX)
-			return false;
+			return refuse(error, "answers", "no list of at most 64 records");
 		a->answers[n++] = item->valuestring;
 	}
 	a->request.answers = a->answers;
@@ -136,12 +138,11 @@ cJSON *explain_reply(struct explain *e, const cJSON *request)
 	struct asked a = {0};
 	struct explain_result result;
 	char error[EXPLAIN_ERROR_MAX] = "";
-	const char *what;
 	cJSON *reply;
 
-	if (!read_what(request, &a, &what) || !read_who(request, &a, &what) ||
-	    !read_answers(request, &a, &what))
-		return failed(what);
+	if (!read_what(request, &a, error) || !read_who(request, &a, error) ||
+	    !read_answers(request, &a, error))
+		return failed(error);
 	if (explain_decide(e, &a.request, &result, error) < 0) {
 		reply = failed(error);
 	} else {

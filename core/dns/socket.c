@@ -24,8 +24,8 @@ static int fail(char error[SOCKET_ERROR_MAX], const struct endpoint *at, const c
 	int r = -errno;
 	char text[ENDPOINT_TEXT_MAX];
 
-	snprintf(error, SOCKET_ERROR_MAX, "%s: %s: %s", endpoint_format(at, text), what,
-		 strerror(-r));
+	snprintf(error, SOCKET_ERROR_MAX, "%s: %s: %s%s", endpoint_format(at, text), what,
+		 strerror(-r), r == -EACCES ? " (ports below 1024 are root's)" : "");
 	return r;
 }
 
