@@ -3,7 +3,11 @@
  * daemon; trusts neither the daemon's replies nor their texts. */
 #include "core/cli/cli.h"
 
+#include "base/diag.h"
+#include "base/log.h"
+#include "base/source.h"
 #include "core/config.h"
+#include "core/generation.h"
 #include "core/process/control.h"
 
 #include <errno.h>
@@ -18,24 +22,45 @@ int cli_usage(const char *usage)
 	return CLI_USAGE;
 }
 
-int cli_options(int argc, char **argv, const char *usage, bool json_allowed, int least, int most,
-		struct cli_options *out)
+/* The command's own rows behind the common ones; their numbers begin behind all letters. */
+#define CLI_OWN 256
+
+static void cli_rows(const struct cli_option *own, struct option rows[CLI_OPTIONS_MAX + 3])
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
+	size_t n = 0;
+
+	rows[n++] = (struct option){"json", no_argument, NULL, 'j'};
+	rows[n++] = (struct option){"help", no_argument, NULL, 'h'};
+	for (int i = 0; own && own[i].word && i < CLI_OPTIONS_MAX; i++)
+		rows[n++] =
+			(struct option){own[i].word, own[i].value ? required_argument : no_argument,
+					NULL, CLI_OWN + i};
+	rows[n] = (struct option){0};
+}
+
+int cli_options(int argc, char **argv, const char *usage, const struct cli_option *own, int least,
+		int most, struct cli_options *out)
+{
+	struct option rows[CLI_OPTIONS_MAX + 3];
 	int option;
 
 	*out = (struct cli_options){.config = CONFIG_DEFAULT_PATH};
+	cli_rows(own, rows);
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "c:h", rows, NULL)) != -1) {
 		if (option == 'c') {
 			out->config = optarg;
-		} else if (option == 'j' && json_allowed) {
+		} else if (option == 'j') {
 			out->json = true;
 		} else if (option == 'h') {
 			printf("usage: baleen %s\n", usage);
 			return CLI_FINE;
+		} else if (option >= CLI_OWN) {
+			const struct cli_option *o = &own[option - CLI_OWN];
+			if (o->given)
+				*o->given = true;
+			if (o->value)
+				*o->value = optarg;
 		} else {
 			return cli_usage(usage);
 		}
@@ -43,6 +68,24 @@ int cli_options(int argc, char **argv, const char *usage, bool json_allowed, int
 	if (argc - optind < least || argc - optind > most)
 		return cli_usage(usage);
 	return -1;
+}
+
+int cli_load(const char *config, struct generation **out)
+{
+	struct source *source = source_disk();
+	struct diags d;
+
+	*out = NULL;
+	diag_init(&d);
+	log_set_level(LOG_WARN_);
+	int r = source ? generation_load(source, config, NULL, 1, &d, out) : -ENOMEM;
+	if (r < 0) {
+		diag_print(&d, stderr);
+		if (!d.errors)
+			fprintf(stderr, "baleen: %s: %s\n", config, strerror(-r));
+	}
+	diag_fini(&d);
+	return r < 0 ? CLI_FAILED : CLI_FINE;
 }
 
 char *cli_control_path(const char *config)
@@ -90,21 +133,33 @@ static int cli_take_reply(const char *text, cJSON **reply)
 	return CLI_FAILED;
 }
 
-int cli_ask(const char *config, cJSON *request, cJSON **reply)
+int cli_ask_at(const char *control, cJSON *request, cJSON **reply)
 {
-	char *control = cli_control_path(config), *text = NULL;
-	char *line = cJSON_PrintUnformatted(request);
+	char *line = cJSON_PrintUnformatted(request), *text = NULL;
 	int code = CLI_FAILED;
 
 	*reply = NULL;
 	cJSON_Delete(request);
-	if (control && line) {
+	if (line) {
 		int r = control_request(control, line, &text);
 		code = r < 0 ? cli_unreachable(control, r) : cli_take_reply(text, reply);
 	}
 	free(text);
-	free(control);
 	cJSON_free(line);
+	return code;
+}
+
+int cli_ask(const char *config, cJSON *request, cJSON **reply)
+{
+	char *control = cli_control_path(config);
+
+	*reply = NULL;
+	if (!control) {
+		cJSON_Delete(request);
+		return CLI_FAILED;
+	}
+	int code = cli_ask_at(control, request, reply);
+	free(control);
 	return code;
 }
 

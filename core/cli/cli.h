@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct generation;
+
 enum cli_exit { CLI_FINE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DAEMON = 3 };
 
 struct cli_options {
@@ -18,14 +20,26 @@ struct cli_options {
 	bool json;
 };
 
+/* An option that one command takes: `--word`, or `--word VALUE`. */
+struct cli_option {
+	const char *word;
+	bool *given;	    /* NULL: not asked for */
+	const char **value; /* NULL: it takes none */
+};
+#define CLI_OPTIONS_MAX 8
+
 /*
- * Read -c FILE and --json (only with `json_allowed`), leaving operands from argv[optind] on,
- * between `least` and `most` of them. -1: go on; else the exit code, after the usage was printed.
+ * Read -c FILE, --json and the command's `own` options (up to a row without a word; NULL: none),
+ * leaving operands from argv[optind] on, between `least` and `most` of them. -1: go on; else the
+ * exit code, after the usage was printed.
  */
-int cli_options(int argc, char **argv, const char *usage, bool json_allowed, int least, int most,
-		struct cli_options *out);
+int cli_options(int argc, char **argv, const char *usage, const struct cli_option *own, int least,
+		int most, struct cli_options *out);
 /* Print "usage: baleen ..." to stderr: CLI_USAGE. */
 int cli_usage(const char *usage);
+
+/* Load what a configuration means, without a daemon: CLI_FINE, or CLI_FAILED after its errors. */
+int cli_load(const char *config, struct generation **out);
 
 /* The control socket of that configuration, malloc'd; NULL after a line on stderr. */
 char *cli_control_path(const char *config);
@@ -38,6 +52,8 @@ int cli_unreachable(const char *control, int error);
  * line on stderr CLI_NO_DAEMON, or CLI_FAILED with what the daemon said (`*reply` NULL).
  */
 int cli_ask(const char *config, cJSON *request, cJSON **reply);
+/* The same over this socket. */
+int cli_ask_at(const char *control, cJSON *request, cJSON **reply);
 /* {"command": word} */
 cJSON *cli_request(const char *word);
 

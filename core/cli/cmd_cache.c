@@ -2,7 +2,6 @@
 /* `baleen cache stats` and `cache flush [NAME [--subtree]]`. Runs in the user's process. */
 #include "core/cli/cli.h"
 #include "core/cli/cmd.h"
-#include "core/config.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -26,28 +25,16 @@ static void cache_print(const cJSON *reply, bool flushed)
 
 int cmd_cache(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"subtree", no_argument, NULL, 's'},
-						{0}};
-	const char *config = CONFIG_DEFAULT_PATH;
-	bool json = false, subtree = false;
-	int option;
-
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		if (option == 'c')
-			config = optarg;
-		else if (option == 'j')
-			json = true;
-		else if (option == 's')
-			subtree = true;
-		else
-			return cli_usage(cache_usage);
-	}
+	struct cli_options o;
+	bool subtree = false;
+	const struct cli_option own[] = {{"subtree", &subtree, NULL}, {0}};
+	int code = cli_options(argc, argv, cache_usage, own, 1, 2, &o);
+	if (code >= 0)
+		return code;
 	int operands = argc - optind;
-	const char *action = operands > 0 ? argv[optind] : "";
+	const char *action = argv[optind];
 	bool flush = strcmp(action, "flush") == 0;
-	if (!(flush && operands <= 2) && !(strcmp(action, "stats") == 0 && operands == 1))
+	if (!flush && !(strcmp(action, "stats") == 0 && operands == 1))
 		return cli_usage(cache_usage);
 	if (subtree && operands != 2)
 		return cli_usage(cache_usage);
@@ -58,8 +45,8 @@ int cmd_cache(int argc, char **argv)
 		cJSON_AddStringToObject(request, "name", argv[optind + 1]);
 	if (subtree)
 		cJSON_AddBoolToObject(request, "subtree", true);
-	int code = cli_ask(config, request, &reply);
-	if (code == CLI_FINE && json)
+	code = cli_ask(o.config, request, &reply);
+	if (code == CLI_FINE && o.json)
 		cli_print_json(reply);
 	else if (code == CLI_FINE)
 		cache_print(reply, flush);

@@ -14,7 +14,6 @@
 #include "core/policy_tests.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,52 +109,33 @@ static int print_schema(const char *config)
 
 int cmd_check(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"sets", required_argument, NULL, 's'},
-		{"json", no_argument, NULL, 'j'},
-		{"schema", no_argument, NULL, 'S'},
+	struct cli_options o;
+	const char *sets = NULL;
+	bool schema = false;
+	const struct cli_option own[] = {
+		{"sets", NULL, &sets},
+		{"schema", &schema, NULL},
 		{0},
 	};
-	const char *config = CONFIG_DEFAULT_PATH, *sets = NULL;
 	struct policy_tests_count tests = {0};
 	struct diags d;
-	bool json = false, schema = false;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		switch (option) {
-		case 'c':
-			config = optarg;
-			break;
-		case 's':
-			sets = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'S':
-			schema = true;
-			break;
-		default:
-			return cli_usage(usage);
-		}
-	}
-	if (optind != argc)
-		return cli_usage(usage);
+	int code = cli_options(argc, argv, usage, own, 0, 0, &o);
+	if (code >= 0)
+		return code;
 
 	log_set_level(LOG_WARN_);
 	if (schema)
-		return print_schema(config);
+		return print_schema(o.config);
 	diag_init(&d);
-	int r = check(config, sets, &d, &tests);
+	int r = check(o.config, sets, &d, &tests);
 	if (r < 0 && d.errors == 0)
-		diag_error(&d, config, 0, 0, "%s", strerror(-r));
+		diag_error(&d, o.config, 0, 0, "%s", strerror(-r));
 	diag_sort(&d);
 	bool ok = r == 0 && d.errors == 0;
-	if (json)
+	if (o.json)
 		print_json(ok, &d, &tests);
 	else
-		print_text(ok, config, &d, &tests);
+		print_text(ok, o.config, &d, &tests);
 	diag_fini(&d);
 	return ok ? CLI_FINE : CLI_FAILED;
 }

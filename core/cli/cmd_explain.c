@@ -4,16 +4,11 @@
  * this process, on the newest compiled set; without, by the running daemon. Runs in the user's
  * process. Invariant: both ways send the same request through core/explain_request.c.
  */
+#include "core/cli/cli.h"
 #include "core/cli/cmd.h"
-
-#include "base/diag.h"
-#include "base/log.h"
 #include "core/explain.h"
-#include "core/process/control.h"
 #include "core/rehearsal_set.h"
 
-#include <cjson/cJSON.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,30 +101,19 @@ static int offline(const struct explain_options *o, cJSON **reply)
 	struct generation *g = NULL;
 	struct domset *set = NULL;
 	struct explain *e = NULL;
-	struct diags diags;
 	char set_error[DOMSET_ERROR_MAX] = "", error[EXPLAIN_ERROR_MAX] = "";
 	uint64_t number = 0;
-	int r;
+	int r = cli_load(o->config, &g);
 
-	diag_init(&diags);
-	log_set_level(LOG_WARN_);
-	struct source *source = source_disk();
-	r = source ? generation_load(source, o->config, NULL, 1, &diags, &g) : -ENOMEM;
-	if (r < 0) {
-		diag_print(&diags, stderr);
-		if (!diags.errors)
-			fprintf(stderr, "baleen explain: %s: %s\n", o->config, strerror(-r));
-		diag_fini(&diags);
-		return 1;
-	}
-	diag_fini(&diags);
+	if (r != CLI_FINE)
+		return r;
 	r = rehearsal_set_open(g, NULL, &set, &number, set_error);
 	if (r < 0)
-		fprintf(stderr, "baleen explain: %s\n", set_error);
+		fprintf(stderr, "baleen: %s\n", set_error);
 	if (r == 0) {
 		r = explain_new(g, set, number, g->config.state, &e, error);
 		if (r < 0)
-			fprintf(stderr, "baleen explain: %s\n", error);
+			fprintf(stderr, "baleen: %s\n", error);
 	}
 	if (r == 0)
 		*reply = explain_reply(e, o->request);
@@ -142,29 +126,13 @@ static int offline(const struct explain_options *o, cJSON **reply)
 
 /* ---- the daemon ---- */
 
-static int ask(const struct explain_options *o, cJSON **reply)
+static int ask(struct explain_options *o, cJSON **reply)
 {
-	char *socket = NULL, *state = NULL, *text = NULL;
-	char *request = cJSON_PrintUnformatted(o->request);
-	int r = request ? 0 : -ENOMEM;
+	cJSON *request = o->request;
 
-	if (r == 0 && !o->control)
-		r = config_find_paths(CONFIG_DEFAULT_PATH, &socket, &state);
-	const char *path = o->control ? o->control : socket;
-	if (r == 0)
-		r = control_request(path, request, &text);
-	if (r == 0) {
-		*reply = cJSON_Parse(text);
-		r = *reply ? 0 : -EPROTO;
-	}
-	if (r < 0)
-		fprintf(stderr, "baleen explain: cannot ask the daemon at %s: %s\n",
-			path ? path : CONFIG_DEFAULT_PATH, strerror(-r));
-	free(text);
-	free(request);
-	free(socket);
-	free(state);
-	return r == 0 ? 0 : 3;
+	o->request = NULL;
+	return o->control ? cli_ask_at(o->control, request, reply)
+			  : cli_ask(CONFIG_DEFAULT_PATH, request, reply);
 }
 
 /* ---- out ---- */
@@ -172,24 +140,18 @@ static int ask(const struct explain_options *o, cJSON **reply)
 static int print(const struct explain_options *o, cJSON *reply)
 {
 	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"))) {
-		const char *error =
-			cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(reply, "error"));
-		fprintf(stderr, "baleen explain: %s\n", error ? error : "no answer");
-		return 1;
+		const char *error = cli_text(reply, "error");
+		fprintf(stderr, "baleen: %s\n", *error ? error : "no answer");
+		return CLI_FAILED;
 	}
-	const char *screen =
-		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(reply, "screen"));
 	if (!o->json) {
-		fputs(screen ? screen : "", stdout);
+		fputs(cli_text(reply, "screen"), stdout);
 		return 0;
 	}
 	cJSON_DeleteItemFromObjectCaseSensitive(reply, "screen");
 	cJSON_DeleteItemFromObjectCaseSensitive(reply, "ok");
-	char *text = cJSON_PrintUnformatted(reply);
-	if (text)
-		puts(text);
-	free(text);
-	return text ? 0 : 1;
+	cli_print_json(reply);
+	return CLI_FINE;
 }
 
 int cmd_explain(int argc, char **argv)

@@ -5,91 +5,42 @@
  */
 #include "core/cli/cmd_feeds.h"
 
-#include "core/config.h"
-#include "core/process/control.h"
+#include "core/cli/cli.h"
 
-#include <cjson/cJSON.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static char *act_request(const char *action, const char *name)
+/* {"ok":true,"message":...} */
+static void act_print(const cJSON *reply)
 {
-	cJSON *root = cJSON_CreateObject();
-	cJSON_AddStringToObject(root, "command", "feeds");
-	cJSON_AddStringToObject(root, "action", action);
-	if (name)
-		cJSON_AddStringToObject(root, "name", name);
-	char *text = cJSON_PrintUnformatted(root);
-	cJSON_Delete(root);
-	return text;
-}
-
-/* {"ok":true,"message":...} or {"ok":false,"error":...} */
-static int act_report(const char *reply, bool json)
-{
-	cJSON *root = cJSON_Parse(reply);
-	const cJSON *message = cJSON_GetObjectItemCaseSensitive(root, "message");
-	const cJSON *error = cJSON_GetObjectItemCaseSensitive(root, "error");
-	bool ok = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "ok"));
-	if (json)
-		puts(reply);
-	else if (ok)
-		puts(cJSON_IsString(message) ? message->valuestring : "done");
-	else
-		fprintf(stderr, "baleen feeds: %s\n",
-			cJSON_IsString(error) ? error->valuestring : "not understood");
-	cJSON_Delete(root);
-	return ok ? 0 : 1;
-}
-
-static int act_ask(const char *config, const char *action, const char *name, bool json)
-{
-	char *control = NULL, *state = NULL, *reply = NULL;
-	int code = 1;
-	int result = config_find_paths(config, &control, &state);
-	if (result < 0) {
-		fprintf(stderr, "%s: %s\n", config, strerror(-result));
-	} else {
-		char *request = act_request(action, name);
-		result = control_request(control, request, &reply);
-		free(request);
-		if (result < 0) {
-			fprintf(stderr, "baleen: the daemon cannot be reached at %s: %s\n", control,
-				strerror(-result));
-			code = 3;
-		} else {
-			code = act_report(reply, json);
-		}
-	}
-	free(reply);
-	free(control);
-	free(state);
-	return code;
+	const char *message = cli_text(reply, "message");
+	cli_print_clean(*message ? message : "done");
+	putchar('\n');
 }
 
 int cmd_feeds_act(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
-	const char *config = CONFIG_DEFAULT_PATH;
-	bool json = false;
-	int option;
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		if (option == 'c')
-			config = optarg;
-		else if (option == 'j')
-			json = true;
-		else
-			return 2;
-	}
-	bool all = strcmp(argv[0], "refresh") == 0 && optind == argc;
-	if (!all && optind + 1 != argc) {
-		fprintf(stderr, "usage: baleen feeds %s %s [-c FILE] [--json]\n", argv[0],
-			strcmp(argv[0], "refresh") == 0 ? "[NAME]" : "NAME");
-		return 2;
-	}
-	return act_ask(config, argv[0], all ? NULL : argv[optind], json);
+	const char *action = argv[0];
+	bool refresh = strcmp(action, "refresh") == 0;
+	char usage[64];
+	struct cli_options o;
+	cJSON *reply;
+
+	snprintf(usage, sizeof(usage), "feeds %s %s [-c FILE] [--json]", action,
+		 refresh ? "[NAME]" : "NAME");
+	int code = cli_options(argc, argv, usage, NULL, refresh ? 0 : 1, 1, &o);
+	if (code >= 0)
+		return code;
+	cJSON *request = cli_request("feeds");
+	cJSON_AddStringToObject(request, "action", action);
+	if (optind < argc)
+		cJSON_AddStringToObject(request, "name", argv[optind]);
+	code = cli_ask(o.config, request, &reply);
+	if (code == CLI_FINE && o.json)
+		cli_print_json(reply);
+	else if (code == CLI_FINE)
+		act_print(reply);
+	cJSON_Delete(reply);
+	return code;
 }

@@ -5,6 +5,7 @@
  */
 #include "core/cli/cmd_feeds.h"
 
+#include "core/cli/cli.h"
 #include "core/config.h"
 #include "feeds/catalogue.h"
 #include "feeds/formats/format.h"
@@ -18,32 +19,13 @@
 #include <string.h>
 #include <time.h>
 
-struct list_options {
-	const char *config;
-	bool json;
-};
-
 /* -1: go on with argv[optind...]; else an exit code. */
-static int list_options(int argc, char **argv, int operands, struct list_options *out)
+static int list_options(int argc, char **argv, int operands, struct cli_options *out)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
-	int option;
-	*out = (struct list_options){.config = CONFIG_DEFAULT_PATH};
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		if (option == 'c')
-			out->config = optarg;
-		else if (option == 'j')
-			out->json = true;
-		else
-			return 2;
-	}
-	if (argc - optind != operands) {
-		fprintf(stderr, "usage: baleen feeds %s%s [-c FILE] [--json]\n", argv[0],
-			operands ? " NAME" : "");
-		return 2;
-	}
-	return -1;
+	char usage[64];
+	snprintf(usage, sizeof(usage), "feeds %s%s [-c FILE] [--json]", argv[0],
+		 operands ? " NAME" : "");
+	return cli_options(argc, argv, usage, NULL, operands, operands, out);
 }
 
 static char *list_state_folder(const char *config)
@@ -98,7 +80,7 @@ static const char *list_age(double since_s, char out[32])
 
 int cmd_feeds_list(int argc, char **argv)
 {
-	struct list_options options;
+	struct cli_options options;
 	int code = list_options(argc, argv, 0, &options);
 	if (code >= 0)
 		return code;
@@ -161,7 +143,7 @@ static void list_print_feed(const cJSON *feed)
 
 int cmd_feeds_show(int argc, char **argv)
 {
-	struct list_options options;
+	struct cli_options options;
 	int code = list_options(argc, argv, 1, &options);
 	if (code >= 0)
 		return code;
@@ -209,7 +191,7 @@ static cJSON *list_catalogue_json(const struct catalogue *c)
 
 int cmd_feeds_catalogue(int argc, char **argv)
 {
-	struct list_options options;
+	struct cli_options options;
 	int code = list_options(argc, argv, 0, &options);
 	if (code >= 0)
 		return code;

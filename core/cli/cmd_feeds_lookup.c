@@ -6,6 +6,7 @@
 #include "core/cli/cmd_feeds.h"
 
 #include "base/name.h"
+#include "core/cli/cli.h"
 #include "core/config.h"
 #include "feeds/set/domset.h"
 #include "feeds/setfiles.h"
@@ -158,29 +159,15 @@ static char *lookup_newest(const char *config)
 
 int cmd_feeds_lookup(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"set", required_argument, NULL, 's'},
-		{"json", no_argument, NULL, 'j'},
-		{0},
-	};
-	struct lookup l = {.config = CONFIG_DEFAULT_PATH};
-	int option;
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		if (option == 'c')
-			l.config = optarg;
-		else if (option == 's')
-			l.set_path = optarg;
-		else if (option == 'j')
-			l.json = true;
-		else
-			return 2;
-	}
-	if (optind + 1 != argc) {
-		fprintf(stderr,
-			"usage: baleen feeds lookup NAME [--set FILE.mdb] [-c FILE] [--json]\n");
-		return 2;
-	}
+	struct cli_options o;
+	struct lookup l = {0};
+	const struct cli_option own[] = {{"set", NULL, &l.set_path}, {0}};
+	int used = cli_options(argc, argv, "feeds lookup NAME [--set FILE.mdb] [-c FILE] [--json]",
+			       own, 1, 1, &o);
+	if (used >= 0)
+		return used;
+	l.config = o.config;
+	l.json = o.json;
 	if (name_from_unicode(argv[optind], strlen(argv[optind]), &l.name) != 0) {
 		fprintf(stderr, "baleen feeds lookup: \"%s\" is not a domain name\n", argv[optind]);
 		return 2;

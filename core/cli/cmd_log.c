@@ -2,7 +2,6 @@
 /* `baleen log tail`: live events, as lines for people or as JSON. Runs in the user's process. */
 #include "core/cli/cli.h"
 #include "core/cli/cmd.h"
-#include "core/config.h"
 #include "core/process/control.h"
 
 #include <errno.h>
@@ -84,34 +83,21 @@ static int log_tail(const char *config, cJSON *request, bool json)
 
 int cmd_log(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"client", required_argument, NULL, 'C'},
-						{"name", required_argument, NULL, 'N'},
-						{"verdict", required_argument, NULL, 'V'},
-						{0}};
-	const char *config = CONFIG_DEFAULT_PATH;
-	cJSON *request = cli_request("log");
-	bool json = false, wrong = false;
-	int option;
-
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		if (option == 'c')
-			config = optarg;
-		else if (option == 'j')
-			json = true;
-		else if (option == 'C')
-			cJSON_AddStringToObject(request, "client", optarg);
-		else if (option == 'N')
-			cJSON_AddStringToObject(request, "name", optarg);
-		else if (option == 'V')
-			cJSON_AddStringToObject(request, "verdict", optarg);
-		else
-			wrong = true;
-	}
-	if (wrong || argc - optind != 1 || strcmp(argv[optind], "tail") != 0) {
-		cJSON_Delete(request);
+	static const char *const filters[] = {"client", "name", "verdict"};
+	const char *values[3] = {NULL};
+	const struct cli_option own[] = {{filters[0], NULL, &values[0]},
+					 {filters[1], NULL, &values[1]},
+					 {filters[2], NULL, &values[2]},
+					 {0}};
+	struct cli_options o;
+	int code = cli_options(argc, argv, log_usage, own, 1, 1, &o);
+	if (code >= 0)
+		return code;
+	if (strcmp(argv[optind], "tail") != 0)
 		return cli_usage(log_usage);
-	}
-	return log_tail(config, request, json);
+	cJSON *request = cli_request("log");
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (values[i])
+			cJSON_AddStringToObject(request, filters[i], values[i]);
+	return log_tail(o.config, request, o.json);
 }

@@ -4,29 +4,17 @@
  * and every metric, from the rows that the plugins themselves carry. Runs in the user's process;
  * the plugins are loaded and configured as in the daemon, not started.
  */
-#include "core/cli/cmd.h"
-
-#include "base/diag.h"
-#include "base/log.h"
 #include "core/chain/chain.h"
 #include "core/chain/options.h"
-#include "core/config.h"
+#include "core/cli/cli.h"
+#include "core/cli/cmd.h"
 #include "core/generation.h"
 
-#include <cjson/cJSON.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const kinds[] = {"filter", "guard", "sink"};
-
-static int usage(FILE *out)
-{
-	fputs("usage: baleen plugin list [-c FILE] [--json]\n", out);
-	return out == stdout ? 0 : 2;
-}
 
 static const char *default_of(const struct baleen_option *o)
 {
@@ -129,59 +117,34 @@ static void print_json(const struct chain *c)
 
 	for (size_t i = 0; i < chain_count(c); i++)
 		cJSON_AddItemToArray(plugins, plugin_json(c, i));
-	char *text = cJSON_PrintUnformatted(root);
-	if (text)
-		puts(text);
-	free(text);
+	cli_print_json(root);
 	cJSON_Delete(root);
 }
 
-static int list(const char *config, bool json)
+static void print_all(const struct chain *c)
 {
-	struct generation *g = NULL;
-	struct diags diags;
-
-	diag_init(&diags);
-	log_set_level(LOG_WARN_);
-	struct source *source = source_disk();
-	int r = source ? generation_load(source, config, NULL, 1, &diags, &g) : -ENOMEM;
-	if (r < 0) {
-		diag_print(&diags, stderr);
-		if (!diags.errors)
-			fprintf(stderr, "baleen plugin: %s: %s\n", config, strerror(-r));
-	} else if (json) {
-		print_json(g->chain);
-	} else {
-		for (size_t i = 0; i < chain_count(g->chain); i++) {
-			if (i)
-				putchar('\n');
-			print_plugin(g->chain, i);
-		}
+	for (size_t i = 0; i < chain_count(c); i++) {
+		if (i)
+			putchar('\n');
+		print_plugin(c, i);
 	}
-	generation_free(g);
-	diag_fini(&diags);
-	return r < 0 ? 1 : 0;
 }
 
 int cmd_plugin(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	const char *config = CONFIG_DEFAULT_PATH;
-	bool json = false;
-	int option;
-
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
-		if (option == 'c')
-			config = optarg;
-		else if (option == 'j')
-			json = true;
-		else
-			return usage(option == 'h' ? stdout : stderr);
-	}
-	if (argc - optind != 1 || strcmp(argv[optind], "list") != 0)
-		return usage(stderr);
-	return list(config, json);
+	static const char usage[] = "plugin list [-c FILE] [--json]";
+	struct generation *g;
+	struct cli_options o;
+	int code = cli_options(argc, argv, usage, NULL, 1, 1, &o);
+	if (code >= 0)
+		return code;
+	if (strcmp(argv[optind], "list") != 0)
+		return cli_usage(usage);
+	code = cli_load(o.config, &g);
+	if (code == CLI_FINE && o.json)
+		print_json(g->chain);
+	else if (code == CLI_FINE)
+		print_all(g->chain);
+	generation_free(g);
+	return code;
 }

@@ -6,7 +6,10 @@
 
 int cmd_run(int argc, char **argv)
 {
+	static const char usage[] = "run [-c FILE]";
 	struct cli_options o;
-	int code = cli_options(argc, argv, "run -c FILE", false, 0, 0, &o);
+	int code = cli_options(argc, argv, usage, NULL, 0, 0, &o);
+	if (code < 0 && o.json)
+		return cli_usage(usage);
 	return code >= 0 ? code : supervisor_run(o.config);
 }

@@ -104,7 +104,7 @@ int cmd_status(int argc, char **argv)
 {
 	struct cli_options o;
 	cJSON *reply;
-	int code = cli_options(argc, argv, "status [-c FILE] [--json]", true, 0, 0, &o);
+	int code = cli_options(argc, argv, "status [-c FILE] [--json]", NULL, 0, 0, &o);
 	if (code >= 0)
 		return code;
 	code = cli_ask(o.config, cli_request("status"), &reply);

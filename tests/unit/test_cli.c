@@ -38,8 +38,8 @@ static void numbers_for_people(void **state)
 	assert_true(strlen(cli_octets(1e300, out)) < CLI_TEXT_MAX);
 }
 
-static int options(struct cli_options *o, bool json, int least, int most, const char *a,
-		   const char *b, const char *c)
+static int options(struct cli_options *o, const struct cli_option *own, int least, int most,
+		   const char *a, const char *b, const char *c)
 {
 	char word[] = "status", one[32] = "", two[32] = "", three[32] = "";
 	char *argv[] = {word, one, two, three, NULL};
@@ -48,7 +48,7 @@ static int options(struct cli_options *o, bool json, int least, int most, const 
 	for (; argc < 4 && from[argc - 1]; argc++)
 		snprintf(argv[argc], sizeof(one), "%s", from[argc - 1]);
 	argv[argc] = NULL;
-	return cli_options(argc, argv, "status", json, least, most, o);
+	return cli_options(argc, argv, "status", own, least, most, o);
 }
 
 static void options_and_wrong_usage(void **state)
@@ -57,16 +57,21 @@ static void options_and_wrong_usage(void **state)
 	struct cli_options o;
 	int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
 	dup2(null, STDERR_FILENO);
-	int plain = options(&o, true, 0, 0, NULL, NULL, NULL);
+	int plain = options(&o, NULL, 0, 0, NULL, NULL, NULL);
 	const char *config = o.config;
-	int both = options(&o, true, 0, 0, "--json", "-c", "x");
+	int both = options(&o, NULL, 0, 0, "--json", "-c", "x");
 	bool json = o.json;
-	int no_json = options(&o, false, 0, 0, "--json", NULL, NULL);
-	int unknown = options(&o, true, 0, 0, "--nosuch", NULL, NULL);
-	int lacks = options(&o, true, 0, 0, "-c", NULL, NULL);
-	int many = options(&o, true, 0, 0, "word", NULL, NULL);
-	int few = options(&o, true, 1, 1, NULL, NULL, NULL);
-	int word = options(&o, true, 1, 1, "word", NULL, NULL);
+	bool deep = false;
+	const char *set = NULL;
+	const struct cli_option own[] = {{"deep", &deep, NULL}, {"set", NULL, &set}, {0}};
+	int owned = options(&o, own, 0, 0, "--set", "x", "--deep");
+	bool owned_read = deep && set && strcmp(set, "x") == 0;
+	int no_value = options(&o, own, 0, 0, "--set", NULL, NULL);
+	int unknown = options(&o, NULL, 0, 0, "--nosuch", NULL, NULL);
+	int lacks = options(&o, NULL, 0, 0, "-c", NULL, NULL);
+	int many = options(&o, NULL, 0, 0, "word", NULL, NULL);
+	int few = options(&o, NULL, 1, 1, NULL, NULL, NULL);
+	int word = options(&o, NULL, 1, 1, "word", NULL, NULL);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
@@ -74,7 +79,9 @@ static void options_and_wrong_usage(void **state)
 	assert_string_equal(config, CONFIG_DEFAULT_PATH);
 	assert_int_equal(both, -1);
 	assert_true(json);
-	assert_int_equal(no_json, CLI_USAGE);
+	assert_int_equal(owned, -1);
+	assert_true(owned_read);
+	assert_int_equal(no_value, CLI_USAGE);
 	assert_int_equal(unknown, CLI_USAGE);
 	assert_int_equal(lacks, CLI_USAGE);
 	assert_int_equal(many, CLI_USAGE);
