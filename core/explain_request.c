@@ -7,12 +7,11 @@
 #include "core/explain.h"
 
 #include "base/message_text.h"
+#include "policies/policy_when.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define REQUEST_ANSWERS_MAX 64
 
@@ -24,31 +23,6 @@ struct asked {
 static const char *text_of(const cJSON *request, const char *key)
 {
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, key));
-}
-
-/* "2026-03-02T10:00:00+01:00", with Z, or without a zone: local time. */
-static bool parse_time(const char *text, int64_t *out)
-{
-	static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
-					    "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"};
-
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		struct tm tm = {.tm_isdst = -1};
-		const char *end = strptime(text, forms[i], &tm);
-		if (!end)
-			continue;
-		if (!*end) {
-			*out = mktime(&tm);
-			return true;
-		}
-		struct tm zone = tm;
-		const char *after = strptime(end, "%z", &zone); /* takes Z, +01:00 and +0100 */
-		if (!after || *after)
-			continue;
-		*out = timegm(&tm) - zone.tm_gmtoff;
-		return true;
-	}
-	return false;
 }
 
 /* False, after a line about what was asked. */
@@ -87,7 +61,8 @@ static bool read_what(const cJSON *request, struct asked *a, char error[EXPLAIN_
 	if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < 1e11)
 		a->request.wall_s = (int64_t)at->valuedouble;
 	else if (a->request.has_time &&
-		 !(cJSON_IsString(at) && parse_time(at->valuestring, &a->request.wall_s)))
+		 !(cJSON_IsString(at) &&
+		   policy_time_parse(at->valuestring, false, &a->request.wall_s) == 0))
 		return refuse(error, cJSON_IsString(at) ? at->valuestring : "at",
 			      "no time (expected 2026-03-02T10:00:00+01:00)");
 	return true;

@@ -282,8 +282,9 @@ static void test_what_cannot_be_asked(void **state)
 		{"{\"name\":\"a..b\"}", "name"},
 		{"{\"name\":7}", "name"},
 		{"{\"name\":\"a\",\"type\":\"NOSUCH\"}", "type"},
-		{"{\"name\":\"a\",\"client\":\"300.1.1.1\"}", "client"},
-		{"{\"name\":\"a\",\"at\":\"yesterday\"}", "at"},
+		{"{\"name\":\"a\",\"client\":\"300.1.1.1\"}", "\"300.1.1.1\" is no address"},
+		{"{\"name\":\"a\",\"at\":\"yesterday\"}", "\"yesterday\" is no time"},
+		{"{\"name\":\"a\",\"at\":\"2026-03-02 10:00\"}", "no time"}, /* whose? */
 		{"{\"name\":\"a\",\"transport\":\"pigeon\"}", "transport"},
 		{"{\"name\":\"a\",\"listener\":\"nowhere\"}", "nowhere"},
 		{"{\"name\":\"a\",\"answers\":[7]}", "answers"},
