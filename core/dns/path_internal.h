@@ -106,6 +106,12 @@ void path_continue(struct path_query *pq);
 /* Fill in pq->key for the name as it stands, and fetch what the look-up will touch. */
 void path_key(struct path_query *pq);
 
+/* What upstreams call for a query that waits: its question has ended; it takes long. */
+void path_upstream_done(struct query *q, const struct upstream_result *result);
+bool path_upstream_late(struct query *q);
+
+/* ---- path_life.c ---- */
+
 struct path_query *path_slot(struct path *p); /* NULL: all are in use */
 void path_slot_free(struct path *p, struct path_query *pq);
 
@@ -134,6 +140,19 @@ bool path_combine(struct path_query *pq, struct answer_content *content);
 static inline struct path *path_of(const struct path_query *pq)
 {
 	return pq->q.worker->path;
+}
+
+/* Nothing has decided (yet). */
+static inline void path_forget_decision(struct query *q)
+{
+	q->verdict = EVENT_ALLOW;
+	q->decided_by = EVENT_NO_PLUGIN;
+	q->why = (struct baleen_why){.size = sizeof(q->why),
+				     .rule = BALEEN_NONE,
+				     .feed = BALEEN_NONE};
+	q->match.length = 0;
+	q->target.length = 0;
+	q->policy_answer = NULL;
 }
 
 static inline void path_count(const struct path *p, enum metric metric)

@@ -108,14 +108,7 @@ static void query_init(struct path *p, struct path_query *pq, const struct messa
 	q->resumed = false;
 	q->keep_used = 0;
 	q->would_count = 0;
-	q->verdict = EVENT_ALLOW;
-	q->decided_by = EVENT_NO_PLUGIN;
-	q->why = (struct baleen_why){.size = sizeof(q->why),
-				     .rule = BALEEN_NONE,
-				     .feed = BALEEN_NONE};
-	q->match.length = 0;
-	q->target.length = 0;
-	q->policy_answer = NULL;
+	path_forget_decision(q);
 	q->failed_closed = false;
 	q->cache = EVENT_CACHE_NONE;
 	q->upstream_group = 0;
