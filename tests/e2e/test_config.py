@@ -244,8 +244,10 @@ def test_reload_takes_everything_new(baleen, upstream, upstreams):
                                          "rules": [{"block": {"feeds": ["new"]}}]})
     daemon.save()
     daemon.reload()
+    # The old workers finish what they have in their hands, for a moment.
+    assert wait_for(lambda: edes(daemon.ask("bad.test")))
     check_blocked(daemon.ask("bad.test"))
-    assert addresses(daemon.ask("fresh.test")) == ["192.0.2.44"]
+    assert wait_for(lambda: addresses(daemon.ask("fresh.test")) == ["192.0.2.44"], 10, 1.1)
     assert wait_for(lambda: edes(daemon.ask("listed.test", source="127.0.0.2")))
 
 

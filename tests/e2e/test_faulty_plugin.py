@@ -99,7 +99,7 @@ def test_nonsense_follows_on_failure(faulty):
     daemon.config["plugins"][0] = {FAULTY: {"on-failure": "closed"}}
     daemon.save()
     daemon.reload()
-    assert daemon.ask("illegal.two.test").rcode() == dns.rcode.SERVFAIL
+    assert wait_for(lambda: daemon.ask("illegal.two.test").rcode() == dns.rcode.SERVFAIL)
     assert serves(daemon)
 
 

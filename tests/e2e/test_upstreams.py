@@ -21,6 +21,13 @@ from upstream import (address, answer, closes, delayed, fails, garbage, reply, s
 from wire import TcpClient, addresses, edes, question, udp_exchange
 
 
+def with_strategy(baleen, strategy, servers):
+    daemon = baleen(start=False, upstream=servers)
+    daemon.config["upstreams"]["default"]["strategy"] = strategy
+    daemon.save()
+    return daemon.start()
+
+
 def refused_port():
     """An endpoint where nobody listens: the kernel says so at once."""
     return f"127.0.0.1:{free_port()}"
@@ -65,10 +72,7 @@ def test_blocked_names_need_no_upstream(baleen):
 def test_failover(baleen, upstreams, strategy, bad):
     good = upstreams()
     first = refused_port() if bad == "dead" else upstreams(default=silent)
-    daemon = baleen(upstream=[first, good])
-    daemon.config["upstreams"]["default"]["strategy"] = strategy
-    daemon.save()
-    daemon.reload()
+    daemon = with_strategy(baleen, strategy, [first, good])
     for i in range(5):
         assert addresses(daemon.ask(f"n{i}.test")) == ["192.0.2.1"]
 
@@ -76,10 +80,7 @@ def test_failover(baleen, upstreams, strategy, bad):
 @pytest.mark.parametrize("rcode", ["SERVFAIL", "REFUSED", "NOTIMP", "FORMERR"])
 def test_next_server_after(baleen, upstreams, rcode):
     bad, good = upstreams(default=fails(rcode)), upstreams()
-    daemon = baleen(upstream=[bad, good])
-    daemon.config["upstreams"]["default"]["strategy"] = "ordered"
-    daemon.save()
-    daemon.reload()
+    daemon = with_strategy(baleen, "ordered", [bad, good])
     assert addresses(daemon.ask("www.test")) == ["192.0.2.1"]
     assert bad.count("www.test") >= 1
 
@@ -90,10 +91,7 @@ def test_next_server_after(baleen, upstreams, rcode):
 def test_no_is_an_answer(baleen, upstreams, behaviour, rcode):
     """NXDOMAIN and NODATA are final: nobody else is asked."""
     first, second = upstreams(default=behaviour), upstreams()
-    daemon = baleen(upstream=[first, second])
-    daemon.config["upstreams"]["default"]["strategy"] = "ordered"
-    daemon.save()
-    daemon.reload()
+    daemon = with_strategy(baleen, "ordered", [first, second])
     result = daemon.ask("none.test")
     assert result.rcode() == rcode and not result.answer
     assert second.count("none.test") == 0
