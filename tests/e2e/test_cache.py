@@ -8,7 +8,7 @@ import dns.flags
 import dns.rcode
 import pytest
 
-from daemon import wait_for
+from daemon import PATIENCE, wait_for
 from upstream import address, answer, delayed, fails, silent
 from wire import addresses, edes, soa
 
@@ -221,5 +221,5 @@ def test_no_cache(baleen, upstream):
 def test_small_cache_overflows_gracefully(baleen, upstream):
     upstream.default = delayed(0, address())
     daemon = baleen(upstream=upstream, config={"cache": {"size": "1MiB"}})
-    for i in range(3000):
+    for i in range(3000 // PATIENCE):
         assert addresses(daemon.ask(f"n{i}.test")) == ["192.0.2.1"]
