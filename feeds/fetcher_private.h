@@ -40,7 +40,7 @@ struct fetcher_feed {
 	struct fetch_request request;
 	size_t url;	    /* which of feed->urls */
 	bool unconditional; /* asked for by a command */
-	bool waiting;	    /* for a free transfer */
+	uint64_t waiting;   /* for a free transfer: its place in the queue; 0: it does not */
 	uint64_t retry_after_s;
 	char etag[STATE_TEXT_MAX], last_modified[64];
 };
@@ -56,6 +56,7 @@ struct fetcher {
 	struct namelist hard, popular;
 	struct fetch_pool *pool;
 	size_t transfers; /* running */
+	uint64_t queued;  /* places given out */
 
 	struct fetcher_feed *feeds;
 	size_t count;

@@ -73,11 +73,13 @@ static void remote_finish(struct fetcher_feed *ff)
 	f->transfers--;
 	ff->unconditional = false;
 	remote_arm(ff);
+	/* Who has waited longest: lists that fail and come back must not keep the others out. */
+	struct fetcher_feed *next = NULL;
 	for (size_t i = 0; i < f->count; i++)
-		if (f->feeds[i].waiting) {
-			remote_start(&f->feeds[i]);
-			return;
-		}
+		if (f->feeds[i].waiting && (!next || f->feeds[i].waiting < next->waiting))
+			next = &f->feeds[i];
+	if (next)
+		remote_start(next);
 }
 
 static int remote_body(void *context, const void *data, size_t size)
@@ -216,9 +218,12 @@ void remote_start(struct fetcher_feed *ff)
 	struct fetcher *f = ff->fetcher;
 	if (ff->fetch)
 		return;
-	ff->waiting = f->transfers >= REMOTE_TRANSFERS;
-	if (ff->waiting)
+	if (f->transfers >= REMOTE_TRANSFERS) {
+		if (!ff->waiting)
+			ff->waiting = ++f->queued;
 		return;
+	}
+	ff->waiting = 0;
 	evtimer_del(ff->timer);
 	f->transfers++;
 	ff->url = 0;
@@ -233,6 +238,6 @@ void remote_stop(struct fetcher_feed *ff)
 		ff->fetch = NULL;
 		ff->fetcher->transfers--;
 	}
-	ff->waiting = false;
+	ff->waiting = 0;
 	take_abandon(ff);
 }

@@ -25,6 +25,7 @@
 #define ADMIN_REQUEST_S	      10  /* to send the request, and to take the reply */
 #define ADMIN_ANSWER_S	      130 /* for what others have to do first */
 #define ADMIN_LEAVE_MS	      2000
+#define ADMIN_DESCRIPTORS     1024
 
 struct admin;
 
@@ -34,6 +35,8 @@ struct admin_connection {
 	uid_t uid;
 	bool may_change; /* root, the daemon's user, whoever started it */
 	bool answered;
+	bool asked;	 /* a request came */
+	uint64_t number; /* ascends with each that is accepted */
 	uint64_t serial; /* of a request that others answer; 0: none */
 	struct event *timeout;
 	struct event *explain; /* output of a throw-away child */
@@ -51,6 +54,7 @@ struct admin {
 	struct evconnlistener *http_listener;
 	struct admin_connection connections[ADMIN_CONNECTIONS_MAX];
 	unsigned connection_count;
+	uint64_t accepted;
 	uint64_t next_serial;
 	struct { /* sinks by chain index: what they could not write, and when that last grew */
 		uint64_t lost;
@@ -61,6 +65,9 @@ struct admin {
 };
 
 /* ---- admin_control.c ---- */
+/* Out of descriptors; and when the pause after that is over. */
+void admin_accept_again(evutil_socket_t fd, short what, void *admin);
+void admin_accept_failed(struct evconnlistener *listener, void *context);
 int admin_control_start(struct admin *a, int fd);
 /* Send the reply (and delete it), then close. */
 void admin_reply(struct admin_connection *c, cJSON *reply);

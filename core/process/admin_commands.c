@@ -80,7 +80,7 @@ static void feeds_list(struct admin_connection *c, const char *name)
 {
 	cJSON *reply = reply_ok();
 	if (name) {
-		cJSON *feed = state_json(".", name);
+		cJSON *feed = feed_name_is_valid(name) ? state_json(".", name) : NULL;
 		if (!feed) {
 			cJSON_Delete(reply);
 			admin_reply_error(c, "there is no feed \"%s\"", name);

@@ -4,6 +4,7 @@
  * kernel says (SO_PEERCRED): root, the daemon's user and whoever started the daemon may change
  * things; others who can open the socket (its group) may look. Bounded in number, size and time.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/process/admin.h"
 
@@ -108,6 +109,7 @@ static void control_read(struct bufferevent *stream, void *context)
 		return;
 	}
 	bufferevent_disable(stream, EV_READ);
+	c->asked = true;
 	event_add(c->timeout, &limit);
 	cJSON *request = cJSON_ParseWithLength(line, length);
 	free(line);
@@ -144,6 +146,18 @@ static bool control_may_change(const struct admin *a, int fd, uid_t *uid)
 	       peer.uid == a->child->handover->supervisor_uid;
 }
 
+/* All places are taken: whoever has sat there longest and asked nothing must go. */
+static struct admin_connection *control_oldest_idle(struct admin *a)
+{
+	struct admin_connection *oldest = NULL;
+	for (unsigned i = 0; i < ADMIN_CONNECTIONS_MAX; i++) {
+		struct admin_connection *c = &a->connections[i];
+		if (!c->asked && (!oldest || c->number < oldest->number))
+			oldest = c;
+	}
+	return oldest;
+}
+
 static void control_accept(struct evconnlistener *listener, evutil_socket_t fd,
 			   struct sockaddr *address, int length, void *context)
 {
@@ -158,10 +172,15 @@ static void control_accept(struct evconnlistener *listener, evutil_socket_t fd,
 		if (!a->connections[i].admin)
 			c = &a->connections[i];
 	if (!c) {
-		close(fd);
-		return;
+		c = control_oldest_idle(a);
+		if (!c) {
+			close(fd);
+			return;
+		}
+		admin_close(c);
 	}
 	c->admin = a;
+	c->number = ++a->accepted;
 	a->connection_count++;
 	c->may_change = control_may_change(a, fd, &c->uid);
 	c->stream = bufferevent_socket_new(a->base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -178,8 +197,38 @@ static void control_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	event_add(c->timeout, &limit);
 }
 
+void admin_accept_again(evutil_socket_t fd, short what, void *context)
+{
+	struct admin *a = context;
+	(void)fd;
+	(void)what;
+	if (a->leaving)
+		return;
+	evconnlistener_enable(a->control);
+	if (a->http_listener)
+		evconnlistener_enable(a->http_listener);
+}
+
+/* Out of descriptors: wait a second instead of trying, and saying so, without end. */
+void admin_accept_failed(struct evconnlistener *listener, void *context)
+{
+	const struct timeval pause = {.tv_sec = 1};
+	struct admin *a = context;
+	static struct log_limit limit;
+	uint64_t held;
+
+	if (log_limit(&limit, clock_monotonic_ms(), &held))
+		log_warn("connections cannot be accepted: %s (%llu more times)", strerror(errno),
+			 (unsigned long long)held);
+	evconnlistener_disable(listener);
+	event_base_once(a->base, -1, EV_TIMEOUT, admin_accept_again, a, &pause);
+}
+
 int admin_control_start(struct admin *a, int fd)
 {
 	a->control = evconnlistener_new(a->base, control_accept, a, LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	return a->control ? 0 : -ENOMEM;
+	if (!a->control)
+		return -ENOMEM;
+	evconnlistener_set_error_cb(a->control, admin_accept_failed);
+	return 0;
 }

@@ -13,8 +13,10 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HTTP_HEADERS_MAX 8192
 #define HTTP_TIMEOUT_S	 10
@@ -148,23 +150,24 @@ static void http_request(struct evhttp_request *request, void *context)
 		pages[row].page(a, request);
 }
 
-static void http_accept_again(evutil_socket_t fd, short what, void *context)
-{
-	struct admin *a = context;
-	(void)fd;
-	(void)what;
-	if (!a->leaving)
-		evconnlistener_enable(a->http_listener);
-}
-
-/* Out of descriptors: wait a second instead of trying, and saying so, without end. */
-static void http_accept_failed(struct evconnlistener *listener, void *context)
+/*
+ * Called for each new connection. The lowest free descriptor tells how many are open: with three
+ * quarters taken, HTTP, where anybody may come, waits a second and leaves the rest to the control
+ * socket.
+ */
+static struct bufferevent *http_accepted(struct event_base *base, void *context)
 {
 	const struct timeval pause = {.tv_sec = 1};
 	struct admin *a = context;
-	log_warn("HTTP connections cannot be accepted: %s", strerror(errno));
-	evconnlistener_disable(listener);
-	event_base_once(a->base, -1, EV_TIMEOUT, http_accept_again, a, &pause);
+	int lowest = fcntl(a->child->note, F_DUPFD_CLOEXEC, 0);
+
+	if (lowest >= 0)
+		close(lowest);
+	if (lowest < 0 || lowest > ADMIN_DESCRIPTORS / 4 * 3) {
+		evconnlistener_disable(a->http_listener);
+		event_base_once(a->base, -1, EV_TIMEOUT, admin_accept_again, a, &pause);
+	}
+	return bufferevent_socket_new(base, -1, 0);
 }
 
 int admin_http_start(struct admin *a, int fd)
@@ -182,6 +185,7 @@ int admin_http_start(struct admin *a, int fd)
 	if (!bound)
 		return -EIO;
 	a->http_listener = evhttp_bound_socket_get_listener(bound);
-	evconnlistener_set_error_cb(a->http_listener, http_accept_failed);
+	evconnlistener_set_error_cb(a->http_listener, admin_accept_failed);
+	evhttp_set_bevcb(a->http, http_accepted, a);
 	return 0;
 }

@@ -59,7 +59,8 @@ static void admin_sandbox(void)
 _Noreturn void admin_process(const struct child *c)
 {
 	static struct admin a;
-	const struct rlimit descriptors = {.rlim_cur = 1024, .rlim_max = 1024};
+	const struct rlimit descriptors = {.rlim_cur = ADMIN_DESCRIPTORS,
+					   .rlim_max = ADMIN_DESCRIPTORS};
 
 	title_set("admin");
 	a.child = c;

@@ -30,6 +30,7 @@
 #define SUPERVISOR_RECOVER_MS	  100	/* doubles while templates die young */
 #define SUPERVISOR_RECOVER_MAX_MS 10000
 #define SUPERVISOR_FETCHER_MS	  3000 /* patience with an older fetcher */
+#define SUPERVISOR_STOPPED_MS	  1000 /* with a template that a signal has stopped */
 
 /* ---- the outcome of a reload ---- */
 
@@ -339,7 +340,7 @@ static void reap(struct supervisor *s)
 {
 	int status;
 	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
 		struct supervised *g = NULL;
 		if (pid == s->compile_pid)
 			continue; /* its socket says what came of it */
@@ -347,6 +348,11 @@ static void reap(struct supervisor *s)
 			if (s->generations[i].state != SUPERVISED_FREE &&
 			    s->generations[i].pid == pid)
 				g = &s->generations[i];
+		if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+			if (g)
+				g->stopped_ms = WIFSTOPPED(status) ? clock_monotonic_ms() : 0;
+			continue;
+		}
 		if (g)
 			template_died(s, g, status);
 		else
@@ -432,6 +438,8 @@ static void tick(struct supervisor *s, int64_t now_ms)
 		if (g->state == SUPERVISED_FREE)
 			continue;
 		bool late = g->deadline_ms && now_ms >= g->deadline_ms;
+		if (g->stopped_ms && now_ms - g->stopped_ms >= SUPERVISOR_STOPPED_MS && g->pid)
+			kill(g->pid, SIGKILL);
 		if (g->state == SUPERVISED_WAITING && late)
 			generation_go(g);
 		else if (late && g->pid)

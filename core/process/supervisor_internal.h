@@ -42,6 +42,7 @@ struct supervised {
 	struct facts facts;
 	struct shared_socket *control, *admin;
 	int64_t deadline_ms; /* of the state; 0: none */
+	int64_t stopped_ms;  /* since when a signal keeps the template stopped; 0: it runs */
 	struct shm_process *row;
 };
 

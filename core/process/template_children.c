@@ -20,6 +20,7 @@
 #define PLACE_DELAY_MIN_MS 100
 #define PLACE_DELAY_MAX_MS 5000
 #define WATCH_KILL_MS	   1000 /* from SIGABRT to SIGKILL */
+#define STOPPED_MS	   1000 /* a child that a signal has stopped for so long is replaced */
 
 static void place_close(int fd, bool keep)
 {
@@ -92,6 +93,7 @@ static void place_start(struct template *t, struct place *p, int64_t now_ms)
 	p->pid = pid;
 	p->ready = p->hung = false;
 	p->started_ms = now_ms;
+	p->stopped_ms = 0;
 	p->respawn_ms = 0;
 	p->crumb_since_ms = 0;
 	if (p->row)
@@ -207,7 +209,8 @@ static void place_died(struct template *t, struct place *p, int status, int64_t 
 
 	p->pid = 0;
 	bool told = WIFSIGNALED(status) && WTERMSIG(status) == CHILD_LEAVE; /* before it listened */
-	if (p->role == ROLE_WORKER && !told && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+	if (p->role == ROLE_WORKER && !told && !p->stopped_ms &&
+	    !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		crash_account(t->shm, t->generation, p->index, pid, status, p->hung);
 	else if (p->role == ROLE_WORKER)
 		crash_sweep(t->shm, shm_slot(t->shm, t->handover.generation, p->index));
@@ -238,9 +241,11 @@ void template_reap(struct template *t)
 {
 	int status;
 	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
 		struct place *p = template_place_of(t, pid);
-		if (p)
+		if (p && (WIFSTOPPED(status) || WIFCONTINUED(status)))
+			p->stopped_ms = WIFSTOPPED(status) ? clock_monotonic_ms() : 0;
+		else if (p)
 			place_died(t, p, status, clock_monotonic_ms());
 	}
 }
@@ -280,8 +285,20 @@ static void place_watch(struct template *t, struct place *p, int64_t now_ms)
 	kill(p->pid, SIGABRT);
 }
 
+/* SIGSTOP, a terminal, a frozen group: it serves nobody, and what it was asked waits for ever. */
+static void place_watch_stopped(struct place *p, int64_t now_ms)
+{
+	if (!p->pid || !p->stopped_ms || now_ms - p->stopped_ms < STOPPED_MS)
+		return;
+	log_warn("%s %u (pid %d) is stopped by a signal and serves nobody: replaced",
+		 process_role_words[p->role], p->index, (int)p->pid);
+	kill(p->pid, SIGKILL);
+}
+
 void template_watch(struct template *t, int64_t now_ms)
 {
+	for (unsigned i = 0; i < t->count; i++)
+		place_watch_stopped(&t->places[i], now_ms);
 	for (unsigned i = 0; i < t->count; i++)
 		if (t->places[i].role == ROLE_WORKER && t->places[i].pid)
 			place_watch(t, &t->places[i], now_ms);

@@ -33,6 +33,7 @@ struct place {
 	bool ready;
 	bool hung; /* we sent it SIGABRT */
 	int64_t started_ms;
+	int64_t stopped_ms;	/* since when a signal keeps it stopped; 0: it runs */
 	int64_t respawn_ms;	/* when the next one starts; 0: not wanted */
 	uint32_t delay_ms;	/* doubles while successors die young */
 	uint64_t crumb_entered; /* watchdog: what it saw last */
