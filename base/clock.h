@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time. Monotonic for TTLs, limits and time-outs; wall clock only for logs and `when`. Leaf file. */
+/* Time. Monotonic for TTLs, limits and time-outs; wall clock only for logs and `when`. Leaf file.
+ */
 #ifndef BALEEN_BASE_CLOCK_H
 #define BALEEN_BASE_CLOCK_H
 

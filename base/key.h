@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sort keys of names: labels root first, each followed by 00; inside a label 00 becomes 01 01 and
- * 01 becomes 01 02. Bytewise order of keys puts an ancestor before its subtree and keeps the subtree
- * contiguous; `a` is an ancestor of `b` exactly if key(a) is a prefix of key(b). The root's key is
- * empty. At most KEY_MAX octets. Bijective. Leaf file; no allocation.
+ * 01 becomes 01 02. Bytewise order of keys puts an ancestor before its subtree and keeps the
+ * subtree contiguous; `a` is an ancestor of `b` exactly if key(a) is a prefix of key(b). The root's
+ * key is empty. At most KEY_MAX octets. Bijective. Leaf file; no allocation.
  */
 #ifndef BALEEN_BASE_KEY_H
 #define BALEEN_BASE_KEY_H

@@ -95,8 +95,7 @@ struct config {
 	struct endpoint admin_listen;
 	const char *admin_token; /* contents of token-file, trimmed; NULL: none */
 
-	const char
-		*plugin_folder; /* `plugin-folder:`; NULL: beside the program, else installed */
+	const char *plugin_folder; /* `plugin-folder:`; NULL: beside the program, else installed */
 };
 
 /* Keys that every chain entry takes, NULL-terminated: mode, on-failure, max-crashes, ... */

@@ -43,7 +43,6 @@ struct shm;
 	X(CHAIN_FAILURES,    "chain_failures_total",                  "Verdicts FAIL, illegal ones included") \
 	X(QUERY_OF_DEATH,    "query_of_death_total",                  "Queries answered SERVFAIL because they killed a worker") \
 	X(SET_DAMAGED,       "set_damaged_total",                     "Look-ups that met a damaged block")
-/* clang-format on */
 
 enum metric {
 #define METRIC_ENUM(id, name, help) METRIC_##id,
@@ -51,6 +50,7 @@ enum metric {
 #undef METRIC_ENUM
 	METRIC_COUNT
 };
+/* clang-format on */
 
 /* Register the rows. Must run before any other shm_metric on a new segment. */
 void metrics_register(struct shm *s);

@@ -102,7 +102,7 @@ static void test_numbers(void **state)
 		{"1.0", false, 0},  {"+1", false, 0},
 		{"' 1'", false, 0}, {"1 2", false, 0},
 		{"", false, 0},	    {"[1]", false, 0},
-		{"'-'", false, 0},    {"99999999999999999999", false, 0},
+		{"'-'", false, 0},  {"99999999999999999999", false, 0},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int64_t out = 55;
