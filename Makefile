@@ -22,8 +22,11 @@ NO_UNDEF := -Wl,-z,defs
 else
 SANFLAGS := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
 endif
+# gcc would copy names with `rep movs`, whose start costs more than the C library's whole copy.
+TUNE     := -mmemcpy-strategy=libcall:-1:noalign -mmemset-strategy=libcall:-1:noalign
+TUNE     := $(if $(filter x86_64,$(MACHINE)),$(shell $(CC) -Werror $(TUNE) -E -x c /dev/null >/dev/null 2>&1 && echo $(TUNE)))
 CPPFLAGS += -I. -Icore/include -D_GNU_SOURCE -DBALEEN_VERSION='"$(VERSION)"' -DBALEEN_PREFIX='"$(PREFIX)"'
-CFLAGS   += -std=gnu11 -g $(OPT) $(WARNINGS) $(HARDEN) $(SANFLAGS) -fPIE -fvisibility=hidden
+CFLAGS   += -std=gnu11 -g $(OPT) $(TUNE) $(WARNINGS) $(HARDEN) $(SANFLAGS) -fPIE -fno-plt -fvisibility=hidden
 LDFLAGS  += -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANFLAGS)
 LDLIBS   := -levent_core -levent_extra -llmdb -lcurl -lcjson -lyaml -lpsl -lidn2 -lseccomp -lz -lzstd -lbz2 -ldl
 
