@@ -8,7 +8,39 @@
 
 #include "base/name.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+/* Does a label hold 00 or 01? Eight octets at once: one of (v & fe) is zero exactly if so. */
+static bool must_escape(const uint8_t *label)
+{
+	const uint64_t ones = 0x0101010101010101u;
+	const uint8_t *p = label + 1;
+	unsigned left = label[0];
+	uint64_t v, found = 0;
+	for (; left >= 8; p += 8, left -= 8) {
+		memcpy(&v, p, 8);
+		v &= ~ones;
+		found |= (v - ones) & ~v & 0x80 * ones;
+	}
+	for (; left; p++, left--)
+		found |= *p <= 1;
+	return found;
+}
+
+static size_t escape(const uint8_t *label, uint8_t *out)
+{
+	size_t n = 0;
+	for (unsigned i = 1; i <= label[0]; i++) {
+		if (label[i] <= 1) {
+			out[n++] = 1;
+			out[n++] = label[i] + 1;
+		} else {
+			out[n++] = label[i];
+		}
+	}
+	return n;
+}
 
 size_t key_from_wire(const uint8_t *wire, size_t length, unsigned labels, uint8_t out[KEY_MAX])
 {
@@ -21,14 +53,8 @@ size_t key_from_wire(const uint8_t *wire, size_t length, unsigned labels, uint8_
 	size_t n = 0;
 	while (count--) {
 		const uint8_t *label = wire + at[count];
-		for (unsigned i = 1; i <= label[0]; i++) {
-			if (label[i] <= 1) {
-				out[n++] = 1;
-				out[n++] = label[i] + 1;
-			} else {
-				out[n++] = label[i];
-			}
-		}
+		memcpy(out + n, label + 1, label[0]);
+		n += must_escape(label) ? escape(label, out + n) : label[0];
 		out[n++] = 0;
 	}
 	return n;

@@ -12,16 +12,26 @@
 
 #define NAME_HOPS_MAX 127 /* as many as a name can have labels */
 
+static uint16_t load16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
 bool message_header(const uint8_t *data, size_t size, struct message_header *out)
 {
 	struct cursor c = cursor_make(data, size);
+	const uint8_t *p = cursor_take(&c, MESSAGE_HEADER_SIZE);
 
-	out->id = cursor_u16(&c);
-	out->flags = cursor_u16(&c);
-	out->questions = cursor_u16(&c);
+	if (!p) {
+		*out = (struct message_header){0};
+		return false;
+	}
+	out->id = load16(p);
+	out->flags = load16(p + 2);
+	out->questions = load16(p + 4);
 	for (unsigned i = 0; i < 3; i++)
-		out->records[i] = cursor_u16(&c);
-	return cursor_ok(&c);
+		out->records[i] = load16(p + 6 + 2 * i);
+	return true;
 }
 
 size_t message_question(const uint8_t *data, size_t size, struct message_question *out)
@@ -37,11 +47,11 @@ size_t message_question(const uint8_t *data, size_t size, struct message_questio
 	size_t length = name_measure(data + c.at, cursor_left(&c), &labels);
 	if (!length)
 		return 0;
-	const uint8_t *name = cursor_take(&c, length);
-	out->type = cursor_u16(&c);
-	out->rrclass = cursor_u16(&c);
-	if (!cursor_ok(&c))
+	const uint8_t *name = cursor_take(&c, length + 4);
+	if (!name)
 		return 0;
+	out->type = load16(name + length);
+	out->rrclass = load16(name + length + 2);
 	out->name = name;
 	out->length = (uint8_t)length;
 	out->labels = (uint8_t)labels;
@@ -144,14 +154,16 @@ int message_walk_next(struct message_walk *w, struct message_record *out)
 	out->at = w->at;
 	out->section = (enum message_section)(w->section + 1);
 	skip_name(&c);
-	out->type = cursor_u16(&c);
-	out->rrclass = cursor_u16(&c);
-	out->ttl_at = c.at;
-	out->ttl = cursor_u32(&c);
-	out->rdata_length = cursor_u16(&c);
+	const uint8_t *p = cursor_take(&c, 10);
+	if (!p)
+		return -EBADMSG;
+	out->type = load16(p);
+	out->rrclass = load16(p + 2);
+	out->ttl_at = c.at - 6;
+	out->ttl = (uint32_t)load16(p + 4) << 16 | load16(p + 6);
+	out->rdata_length = load16(p + 8);
 	out->rdata_at = c.at;
-	cursor_skip(&c, out->rdata_length);
-	if (!cursor_ok(&c))
+	if (!cursor_take(&c, out->rdata_length))
 		return -EBADMSG;
 	out->end = w->at = c.at;
 	return 1;

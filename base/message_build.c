@@ -137,11 +137,19 @@ void message_build_opt(struct message_builder *b, uint16_t udp_size, uint8_t ext
 
 	if (text_length > MESSAGE_EDE_TEXT_MAX)
 		text_length = MESSAGE_EDE_TEXT_MAX;
-	writer_u8(&b->w, 0);
-	writer_u16(&b->w, TYPE_OPT);
-	writer_u16(&b->w, udp_size);
-	writer_u32(&b->w, ttl);
-	writer_u16(&b->w, (uint16_t)(ede ? 6 + text_length : 0));
+	size_t rdata = ede ? 6 + text_length : 0;
+	const uint8_t opt[MESSAGE_OPT_SIZE] = {
+		[2] = TYPE_OPT,
+		[3] = (uint8_t)(udp_size >> 8),
+		[4] = (uint8_t)udp_size,
+		[5] = (uint8_t)(ttl >> 24),
+		[6] = (uint8_t)(ttl >> 16),
+		[7] = (uint8_t)(ttl >> 8),
+		[8] = (uint8_t)ttl,
+		[9] = (uint8_t)(rdata >> 8),
+		[10] = (uint8_t)rdata,
+	};
+	writer_bytes(&b->w, opt, sizeof(opt));
 	b->counts[SECTION_ADDITIONAL]++;
 	if (!ede)
 		return;

@@ -242,15 +242,21 @@ static uint64_t lower8(uint64_t v)
 
 void name_lower(const uint8_t *in, size_t length, uint8_t *out)
 {
-	size_t i = 0;
-	for (; i + 8 <= length; i += 8) {
-		uint64_t v;
+	uint64_t v;
+	if (length < 8) {
+		for (size_t i = 0; i < length; i++)
+			out[i] = lower(in[i]);
+		return;
+	}
+	for (size_t i = 0; i + 8 < length; i += 8) {
 		memcpy(&v, in + i, 8);
 		v = lower8(v);
 		memcpy(out + i, &v, 8);
 	}
-	for (; i < length; i++)
-		out[i] = lower(in[i]);
+	/* The last eight, some of which may be lower already. */
+	memcpy(&v, in + length - 8, 8);
+	v = lower8(v);
+	memcpy(out + length - 8, &v, 8);
 }
 
 void name_set(struct name *out, const uint8_t *wire, size_t length, unsigned labels)
