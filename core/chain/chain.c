@@ -333,7 +333,11 @@ static enum outcome step(struct run *r, const struct chain_row *row)
 		trace(r, row, BALEEN_FAIL, true);
 		return failed(r, row);
 	}
-	return apply(r, row, call_hook(r, row));
+	enum baleen_verdict verdict = call_hook(r, row);
+	/* Nearly always; the rest of apply() would find nothing to do. */
+	if (verdict == BALEEN_PASS && !q->ticket && !r->chain->trace)
+		return OUTCOME_NEXT;
+	return apply(r, row, verdict);
 }
 
 /* ---- block_for ---- */
@@ -391,15 +395,18 @@ enum chain_next chain_run(struct chain *c, struct query *q, enum query_phase pha
 			  const struct baleen_answer *answer, bool dry_run)
 {
 	const struct chain_rows *rows = &c->groups[q->view.group].phases[phase];
-	struct run r = {
-		.chain = c,
-		.query = q,
-		.answer = answer,
-		.phase = phase,
-		.handle = {.chain = c, .query = q, .dry_run = dry_run, .rule = BALEEN_NONE},
-	};
+	struct run r; /* `why` is cleared before each use */
 	enum outcome outcome = OUTCOME_NEXT;
 	size_t i = q->next;
+
+	r.chain = c;
+	r.query = q;
+	r.answer = answer;
+	r.phase = phase;
+	r.handle = (struct baleen_handle){.chain = c,
+					  .query = q,
+					  .dry_run = dry_run,
+					  .rule = BALEEN_NONE};
 
 	if (!q->chain_begun)
 		begin(c, q, dry_run);
