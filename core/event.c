@@ -3,7 +3,7 @@
  * Events: written by the worker as numbers and wire names, read by the logger of the same
  * generation, which alone turns numbers into words. The JSON form is in event_json.c.
  *
- *   struct event_head | name | match | answers | category | text
+ *   struct event_head | would[] | feeds (if any) | name | match | answers | category | text
  *
  * Invariant: event_read believes no number before it was compared with the table that it indexes.
  */
@@ -55,15 +55,16 @@ struct event_head {
 	uint32_t rule;
 	uint32_t feed;
 	uint16_t id, type, rrclass, rcode;
-	uint16_t client_port, answer_size, answers_size, reserved;
+	uint16_t client_port, answer_size, answers_size;
+	uint8_t has_feeds, reserved;
 	uint8_t client[16];
 	uint8_t transport, hop, worker, verdict;
 	uint8_t plugin, cache, upstream_group, upstream_server;
 	uint8_t name_length, match_length, would_count, answer_count;
 	uint8_t category_length, text_length, has_category, has_text;
-	struct event_would would[EVENT_WOULD_MAX];
-	struct feedmask feeds;
 };
+
+_Static_assert(sizeof(struct event_head) == 80 && sizeof(struct event_would) == 8, "no padding");
 
 /* ---- worker ---- */
 
@@ -76,48 +77,59 @@ static void event_head_fill(struct event_head *h, const struct query *q, unsigne
 {
 	int64_t finished = q->finished_us ? q->finished_us : clock_monotonic_us();
 	int64_t latency = finished - q->received_us;
-
-	memset(h, 0, sizeof(*h));
-	h->magic = EVENT_MAGIC;
-	h->generation = q->worker->generation->number;
-	h->wall_us = q->view.wall_us;
-	h->latency_us = latency < 0 ? 0 : latency > UINT32_MAX ? UINT32_MAX : (uint32_t)latency;
-	h->group = q->view.group;
 	/* Without a plugin `why` is whatever zeroed memory says, and 0 is a rule's number. */
-	h->rule = q->decided_by == EVENT_NO_PLUGIN ? BALEEN_NONE : q->why.rule;
-	h->feed = q->decided_by == EVENT_NO_PLUGIN ? BALEEN_NONE : q->why.feed;
-	h->id = q->view.id;
-	h->type = q->view.type;
-	h->rrclass = q->view.rrclass;
-	h->rcode = q->rcode;
-	h->client_port = q->view.client_port;
-	h->answer_size = q->reply_size;
+	bool decided = q->decided_by != EVENT_NO_PLUGIN;
+	bool answers = q->event_answers_size <= sizeof(q->event_answers);
+
+	*h = (struct event_head){
+		.magic = EVENT_MAGIC,
+		.generation = q->worker->generation->number,
+		.wall_us = q->view.wall_us,
+		.latency_us = latency < 0	     ? 0
+			      : latency > UINT32_MAX ? UINT32_MAX
+						     : (uint32_t)latency,
+		.group = q->view.group,
+		.rule = decided ? q->why.rule : BALEEN_NONE,
+		.feed = decided ? q->why.feed : BALEEN_NONE,
+		.id = q->view.id,
+		.type = q->view.type,
+		.rrclass = q->view.rrclass,
+		.rcode = q->rcode,
+		.client_port = q->view.client_port,
+		.answer_size = q->reply_size,
+		.answers_size = answers ? q->event_answers_size : 0,
+		.has_feeds = q->looked_up && feedmask_any(&q->lookup.feeds),
+		.transport = q->view.transport,
+		.hop = q->why.hop,
+		.worker = (uint8_t)worker,
+		.verdict = (uint8_t)q->verdict,
+		.plugin = q->decided_by,
+		.cache = (uint8_t)q->cache,
+		.upstream_group = q->upstream_group,
+		.upstream_server = q->upstream_server,
+		.name_length = q->view.name_length,
+		.match_length = q->match.length,
+		.would_count = q->would_count < EVENT_WOULD_MAX ? q->would_count : EVENT_WOULD_MAX,
+		.answer_count = answers ? q->event_answer_count : 0,
+		.category_length = event_text_length(q->why.category),
+		.text_length = event_text_length(q->why.text),
+		.has_category = q->why.category != NULL,
+		.has_text = q->why.text != NULL,
+	};
 	memcpy(h->client, q->client, sizeof(h->client));
-	h->transport = q->view.transport;
-	h->hop = q->why.hop;
-	h->worker = (uint8_t)worker;
-	h->verdict = (uint8_t)q->verdict;
-	h->plugin = q->decided_by;
-	h->cache = (uint8_t)q->cache;
-	h->upstream_group = q->upstream_group;
-	h->upstream_server = q->upstream_server;
-	h->name_length = q->view.name_length;
-	h->match_length = q->match.length;
-	h->would_count = q->would_count < EVENT_WOULD_MAX ? q->would_count : EVENT_WOULD_MAX;
-	for (unsigned i = 0; i < h->would_count; i++)
-		h->would[i] = (struct event_would){.rule = q->would[i].rule,
-						   .plugin = q->would[i].plugin,
-						   .verdict = q->would[i].verdict};
-	if (q->event_answers_size <= sizeof(q->event_answers)) {
-		h->answers_size = q->event_answers_size;
-		h->answer_count = q->event_answer_count;
+}
+
+/* What few events have. */
+static void event_write_rest(struct writer *w, const struct event_head *h, const struct query *q)
+{
+	for (unsigned i = 0; i < h->would_count; i++) {
+		const struct event_would would = {.rule = q->would[i].rule,
+						  .plugin = q->would[i].plugin,
+						  .verdict = q->would[i].verdict};
+		writer_bytes(w, &would, sizeof(would));
 	}
-	h->has_category = q->why.category != NULL;
-	h->has_text = q->why.text != NULL;
-	h->category_length = event_text_length(q->why.category);
-	h->text_length = event_text_length(q->why.text);
-	if (q->looked_up)
-		h->feeds = q->lookup.feeds;
+	if (h->has_feeds)
+		writer_bytes(w, &q->lookup.feeds, sizeof(q->lookup.feeds));
 }
 
 void event_write(struct ring_writer *ring, const struct query *q, unsigned worker)
@@ -126,13 +138,16 @@ void event_write(struct ring_writer *ring, const struct query *q, unsigned worke
 	event_head_fill(&h, q, worker);
 
 	bool important = h.verdict != EVENT_ALLOW || h.would_count > 0;
-	size_t size = sizeof(h) + h.name_length + h.match_length + h.answers_size +
-		      h.category_length + h.text_length;
+	size_t size = sizeof(h) + h.would_count * sizeof(struct event_would) +
+		      (h.has_feeds ? sizeof(struct feedmask) : 0) + h.name_length + h.match_length +
+		      h.answers_size + h.category_length + h.text_length;
 	void *record = ring_reserve(ring, size, important, h.verdict);
 	if (!record)
 		return;
 	struct writer w = writer_make(record, size);
 	writer_bytes(&w, &h, sizeof(h));
+	if (h.would_count || h.has_feeds)
+		event_write_rest(&w, &h, q);
 	writer_bytes(&w, q->name, h.name_length);
 	writer_bytes(&w, q->match.wire, h.match_length);
 	writer_bytes(&w, q->event_answers, h.answers_size);
@@ -146,6 +161,7 @@ void event_write(struct ring_writer *ring, const struct query *q, unsigned worke
 struct event_storage {
 	const struct generation *generation;
 	struct event_head head;
+	struct feedmask feed_bits; /* that hold the name */
 	uint8_t name[NAME_WIRE_MAX];
 	uint8_t match[NAME_WIRE_MAX];
 	const char *feeds[FEEDS_MAX + 1];
@@ -269,7 +285,7 @@ static void event_feeds(struct event_storage *s, struct baleen_event *out)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < feeds->count && i < FEEDS_MAX; i++)
-		if (feedmask_has(&s->head.feeds, i))
+		if (feedmask_has(&s->feed_bits, i))
 			s->feeds[n++] = feeds->items[i].name;
 	s->feeds[n] = NULL;
 	out->feeds = s->feeds;
@@ -287,20 +303,37 @@ static bool event_head_ok(const struct event_storage *s)
 	       h->group < policy_group_count(s->generation->policy);
 }
 
-static void event_would(struct event_storage *s, struct baleen_event *out)
+static int event_would(struct event_storage *s, struct cursor *c, struct baleen_event *out)
 {
 	for (unsigned i = 0; i < s->head.would_count; i++) {
-		const struct event_would *w = &s->head.would[i];
-		const char *plugin = event_plugin(s, w->plugin);
+		struct event_would w;
+		const uint8_t *p = cursor_take(c, sizeof(w));
+		if (!p)
+			return -EBADMSG;
+		memcpy(&w, p, sizeof(w));
+		const char *plugin = event_plugin(s, w.plugin);
 		s->would[i] = (struct baleen_would){
 			.plugin = plugin ? plugin : "",
-			.rule = event_rule(s, w->rule),
-			.verdict = w->verdict < BALEEN_VERDICTS ? w->verdict : BALEEN_PASS,
+			.rule = event_rule(s, w.rule),
+			.verdict = w.verdict < BALEEN_VERDICTS ? w.verdict : BALEEN_PASS,
 		};
 	}
 	out->would = s->would;
 	out->would_count = s->head.would_count;
 	out->mode = out->would_count && s->head.verdict == EVENT_ALLOW ? "monitor" : "enforce";
+	return 0;
+}
+
+static int event_feed_bits(struct event_storage *s, struct cursor *c)
+{
+	s->feed_bits = (struct feedmask){0};
+	if (!s->head.has_feeds)
+		return 0;
+	const uint8_t *p = cursor_take(c, sizeof(s->feed_bits));
+	if (!p)
+		return -EBADMSG;
+	memcpy(&s->feed_bits, p, sizeof(s->feed_bits));
+	return 0;
 }
 
 static int event_names(struct event_storage *s, struct cursor *c, struct baleen_event *out)
@@ -334,7 +367,8 @@ int event_read(struct event_storage *s, const void *record, size_t size, struct 
 	if (!p)
 		return -EBADMSG;
 	memcpy(&s->head, p, sizeof(s->head));
-	if (!event_head_ok(s) || event_names(s, &c, out) < 0)
+	if (!event_head_ok(s) || event_would(s, &c, out) < 0 || event_feed_bits(s, &c) < 0 ||
+	    event_names(s, &c, out) < 0)
 		return -EBADMSG;
 	const struct event_head *h = &s->head;
 	const uint8_t *answers = cursor_take(&c, h->answers_size);
@@ -367,6 +401,5 @@ int event_read(struct event_storage *s, const void *record, size_t size, struct 
 	if (h->has_text)
 		out->text = event_keep(s, (const char *)text, h->text_length);
 	event_feeds(s, out);
-	event_would(s, out);
 	return event_answers(s, answers, out);
 }

@@ -4,14 +4,14 @@
  * (event_write, DNS path), strings in the logger (event_read, through the same generation's
  * tables).
  *
- *   struct event_head | name | match | per answer {u16 type, u16 length, octets} | why text
+ * The layout is drawn in event.c.
  */
 #ifndef BALEEN_CORE_EVENT_H
 #define BALEEN_CORE_EVENT_H
 
 #include "baleen/plugin.h"
 #include "core/generation.h"
-#include "core/process/ring.h"
+#include "core/ring.h"
 
 #include <stddef.h>
 #include <stdint.h>
