@@ -21,15 +21,18 @@ static uint16_t reply_flags(const struct query *q, uint16_t rcode)
 			  (rcode & MESSAGE_RCODE));
 }
 
-static struct message_question asked(const struct query *q)
+/*
+ * Header and question. Nothing that is made here is compressed but by put_asked, so the builder
+ * need not know the question's names (which costs more than all the rest).
+ */
+static void start(struct message_builder *b, const struct query *q, uint16_t flags, uint8_t *out,
+		  size_t max)
 {
-	return (struct message_question){
-		.name = q->name_as_asked,
-		.length = q->view.name_length,
-		.labels = q->view.name_labels,
-		.type = q->view.type,
-		.rrclass = q->view.rrclass,
-	};
+	message_build_start(b, out, max, q->view.id, flags, NULL);
+	b->counts[0] = 1;
+	writer_bytes(&b->w, q->name_as_asked, q->view.name_length);
+	writer_u16(&b->w, q->view.type);
+	writer_u16(&b->w, q->view.rrclass);
 }
 
 static void put_opt(struct message_builder *b, const struct query *q, uint16_t rcode, uint16_t ede,
@@ -44,9 +47,8 @@ size_t answer_error(const struct query *q, uint16_t rcode, uint16_t ede, const c
 		    uint8_t *out, size_t max)
 {
 	struct message_builder b;
-	struct message_question question = asked(q);
 
-	message_build_start(&b, out, max, q->view.id, reply_flags(q, rcode), &question);
+	start(&b, q, reply_flags(q, rcode), out, max);
 	put_opt(&b, q, rcode, ede, text);
 	return message_build_finish(&b);
 }
@@ -128,27 +130,35 @@ static bool must_be_nodata(const struct query *q)
 	       (q->policy.match_exact || q->policy.allow_below);
 }
 
+/* The asked name from its octet `at` on, as an owner: a pointer into the question. */
+static void put_asked(struct message_builder *b, const struct query *q, size_t at)
+{
+	if (q->name_as_asked[at])
+		writer_u16(&b->w, (uint16_t)(0xc000 | (MESSAGE_HEADER_SIZE + at)));
+	else
+		writer_u8(&b->w, 0);
+}
+
 static void put_soa(struct message_builder *b, const struct query *q, uint32_t ttl)
 {
 	static const uint8_t mname[] = "\7blocked\7invalid";
-	static const uint8_t rname[] = "\12hostmaster\7invalid";
-	const uint8_t *owner = q->name_as_asked;
-	size_t length = q->view.name_length;
+	static const uint8_t rname[] = "\12hostmaster"; /* .invalid: a pointer */
+	static const uint8_t times[16] = {0, 0, 0,    1,    0, 0, 0x0e, 0x10,  /* serial, refresh */
+					  0, 0, 0x02, 0x58, 0, 1, 0x51, 0x80}; /* retry, expire */
 
-	if (*owner) { /* the parent; the root has none */
-		length -= *owner + 1u;
-		owner += *owner + 1;
-	}
-	size_t mark =
-		message_build_begin(b, SECTION_AUTHORITY, owner, length, TYPE_SOA, CLASS_IN, ttl);
-	message_build_name(b, mname, sizeof(mname));
-	message_build_name(b, rname, sizeof(rname));
-	writer_u32(&b->w, 1);	  /* serial */
-	writer_u32(&b->w, 3600);  /* refresh */
-	writer_u32(&b->w, 600);	  /* retry */
-	writer_u32(&b->w, 86400); /* expire */
-	writer_u32(&b->w, ttl);	  /* minimum: what negative caching goes by (RFC 2308) */
-	message_build_end(b, mark);
+	/* Of the parent; the root has none. */
+	put_asked(b, q, *q->name_as_asked ? *q->name_as_asked + 1u : 0);
+	writer_u16(&b->w, TYPE_SOA);
+	writer_u16(&b->w, CLASS_IN);
+	writer_u32(&b->w, ttl);
+	writer_u16(&b->w, sizeof(mname) + sizeof(rname) - 1 + 2 + sizeof(times) + 4);
+	size_t invalid = b->w.at + 8;
+	writer_bytes(&b->w, mname, sizeof(mname));
+	writer_bytes(&b->w, rname, sizeof(rname) - 1);
+	writer_u16(&b->w, (uint16_t)(0xc000 | invalid));
+	writer_bytes(&b->w, times, sizeof(times));
+	writer_u32(&b->w, ttl); /* minimum: what negative caching goes by (RFC 2308) */
+	b->counts[SECTION_AUTHORITY]++;
 }
 
 /* The addresses of the asked family; returns how many. `octets`: 16 each, IPv4 mapped. */
@@ -163,8 +173,13 @@ static unsigned put_addresses(struct message_builder *b, const struct query *q, 
 		bool v4 = addr_is_v4(&a);
 		if (q->view.type != (v4 ? TYPE_A : TYPE_AAAA))
 			continue;
-		message_build_record(b, SECTION_ANSWER, q->name_as_asked, q->view.name_length,
-				     q->view.type, ttl, v4 ? a.octets + 12 : a.octets, v4 ? 4 : 16);
+		put_asked(b, q, 0);
+		writer_u16(&b->w, q->view.type);
+		writer_u16(&b->w, CLASS_IN);
+		writer_u32(&b->w, ttl);
+		writer_u16(&b->w, v4 ? 4 : 16);
+		writer_bytes(&b->w, v4 ? a.octets + 12 : a.octets, v4 ? 4 : 16);
+		b->counts[SECTION_ANSWER]++;
 		put++;
 	}
 	return put;
@@ -193,7 +208,6 @@ size_t answer_decided(const struct query *q, uint8_t *out, size_t max)
 {
 	enum policy_form form = decided_form(q);
 	struct message_builder b;
-	struct message_question question = asked(q);
 	const struct name *target;
 	uint32_t ttl = answer_ttl(q);
 	uint16_t rcode = RCODE_NOERROR;
@@ -216,17 +230,18 @@ size_t answer_decided(const struct query *q, uint8_t *out, size_t max)
 	} else if (form == POLICY_FORM_TRUNCATE) {
 		flags = MESSAGE_TC;
 	}
-	message_build_start(&b, out, max, q->view.id, (uint16_t)(reply_flags(q, rcode) | flags),
-			    &question);
+	start(&b, q, (uint16_t)(reply_flags(q, rcode) | flags), out, max);
 	if (form == POLICY_FORM_CNAME) {
 		target = answer_target(q);
 		soa = !target;
 		if (target) {
-			size_t mark =
-				message_build_begin(&b, SECTION_ANSWER, q->name_as_asked,
-						    q->view.name_length, TYPE_CNAME, CLASS_IN, ttl);
-			message_build_name(&b, target->wire, target->length);
-			message_build_end(&b, mark);
+			put_asked(&b, q, 0);
+			writer_u16(&b.w, TYPE_CNAME);
+			writer_u16(&b.w, CLASS_IN);
+			writer_u32(&b.w, ttl);
+			writer_u16(&b.w, target->length);
+			writer_bytes(&b.w, target->wire, target->length);
+			b.counts[SECTION_ANSWER]++;
 		}
 	} else if (form == POLICY_FORM_ADDRESSES) {
 		soa = !put_decided_addresses(&b, q, ttl);
@@ -295,8 +310,10 @@ size_t answer_content(const struct query *q, const struct answer_content *conten
 	if (!opt)
 		return size;
 	/* OPT goes behind everything; its count is the last of the header. */
-	struct message_builder b = {.w = writer_make(out, max)};
+	struct message_builder b; /* of which OPT needs no more than this */
+	b.w = writer_make(out, max);
 	b.w.at = size;
+	b.counts[SECTION_ADDITIONAL] = 0;
 	message_build_opt(&b, MESSAGE_UDP_MAX, 0, q->edns.want_dnssec, content->ede,
 			  content->ede_text, text);
 	if (b.w.failed)

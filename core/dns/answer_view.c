@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct answer_view *answer_view_new(void)
 {
@@ -72,7 +73,7 @@ static bool same_owner(const uint8_t *a, const uint8_t *b)
 int answer_view_make(struct answer_view *v, const uint8_t *message, size_t size, bool from_cache,
 		     bool stale)
 {
-	struct message_walk walk;
+	struct message_walk walk = {.data = message, .size = size};
 	struct message_record r;
 	struct message_header header;
 	struct message_question question;
@@ -84,9 +85,9 @@ int answer_view_make(struct answer_view *v, const uint8_t *message, size_t size,
 	int more;
 
 	if (size > MESSAGE_SIZE_MAX || !message_header(message, size, &header) ||
-	    header.questions != 1 || !message_question(message, size, &question) ||
-	    message_walk_start(&walk, message, size) < 0)
+	    header.questions != 1 || !(walk.at = message_question(message, size, &question)))
 		return -EBADMSG;
+	memcpy(walk.left, header.records, sizeof(walk.left));
 	v->answer = (struct baleen_answer){
 		.size = sizeof(v->answer),
 		.rcode = header.flags & MESSAGE_RCODE,
