@@ -59,9 +59,10 @@ struct query {
 	int64_t finished_us; /* monotonic, when the reply left; 0: event_write asks the clock */
 
 	/* Policy and set: begun with, kept to the end (a set may be swapped meanwhile). */
-	const struct domset *set; /* pinned through worker_set_pin while parked; NULL: no set */
-	bool looked_up;		  /* `lookup` is valid */
-	bool policy_done;	  /* `policy` is valid */
+	const struct domset *set;    /* pinned through worker_set_pin while parked; NULL: no set */
+	struct domset_hashes hashes; /* of `name` in `set`; count 0: not known */
+	bool looked_up;		     /* `lookup` is valid */
+	bool policy_done;	     /* `policy` is valid */
 	struct policy_outcome policy;
 
 	/* The chain's state. */

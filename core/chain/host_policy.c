@@ -45,6 +45,16 @@ static bool set_missing(const struct query *q)
 	       atomic_load_explicit(shm_set_number(w->shm), memory_order_acquire) != 0;
 }
 
+static void count_feeds(struct chain *c, const struct feedmask *feeds)
+{
+	for (unsigned word = 0; word < FEEDS_MAX / 64; word++)
+		for (uint64_t left = feeds->words[word]; left; left &= left - 1) {
+			size_t feed = 64 * word + (unsigned)__builtin_ctzll(left);
+			if (feed < c->generation->config.feeds.count)
+				chain_count_metric(c, c->metric_feed[feed], 1);
+		}
+}
+
 /* Look the question up, once a query. False: damaged. */
 static bool question_lookup(struct baleen_handle *h)
 {
@@ -54,18 +64,16 @@ static bool question_lookup(struct baleen_handle *h)
 	if (!q->looked_up) {
 		q->looked_up = true;
 		if (q->set) {
-			domset_lookup(q->set, q->name, q->view.name_length, q->view.name_labels,
-				      &q->lookup);
+			domset_lookup_hashed(q->set, q->name, q->view.name_length,
+					     q->view.name_labels, &q->hashes, &q->lookup);
 		} else {
 			memset(&q->lookup.feeds, 0, sizeof(q->lookup.feeds));
 			q->lookup.count = 0;
 			q->lookup.labels = q->view.name_labels;
 			q->lookup.damaged = set_missing(q);
 		}
-		for (size_t i = 0;
-		     feedmask_any(&q->lookup.feeds) && i < c->generation->config.feeds.count; i++)
-			if (feedmask_has(&q->lookup.feeds, (unsigned)i))
-				chain_count_metric(c, c->metric_feed[i], 1);
+		if (feedmask_any(&q->lookup.feeds))
+			count_feeds(c, &q->lookup.feeds);
 	}
 	if (q->lookup.damaged)
 		unjudged(h);
@@ -329,11 +337,12 @@ uint32_t host_lookup(struct baleen_call *call, const uint8_t *name, uint8_t leng
 	const struct domset_result *result = &q->lookup;
 	struct domset_result other;
 	uint32_t found = 0;
-	unsigned labels;
+	unsigned labels = 0;
 
-	if (name_measure(name, length, &labels) != length)
+	bool own = name == q->name && length == q->view.name_length;
+	if (!own && name_measure(name, length, &labels) != length)
 		return BALEEN_NONE;
-	if (name_equal(name, length, q->name, q->view.name_length)) {
+	if (own || name_equal(name, length, q->name, q->view.name_length)) {
 		if (!question_lookup(h))
 			return BALEEN_NONE;
 	} else {

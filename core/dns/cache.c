@@ -193,8 +193,10 @@ void cache_fetch(const struct cache *c, const struct cache_key *key)
 		return;
 	for (unsigned i = 0; i < CLASSES; i++) {
 		const struct class *class = &c->l.classes[i];
-		size_t set = class->sets ? set_of(class, key->hash) : 0;
-		for (size_t k = set; class->sets && k < set + WAYS; k++) {
+		if (!class->sets)
+			continue;
+		size_t set = set_of(class, key->hash);
+		for (size_t k = set; k < set + WAYS; k++) {
 			uint64_t word = atomic_load_explicit(&class->tags[k], memory_order_relaxed);
 			if ((uint32_t)(word >> 32) != tag_of(key->hash))
 				continue;

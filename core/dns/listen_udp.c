@@ -171,8 +171,9 @@ static void read_origin(struct udp_listener *u, struct udp_listeners *l, unsigne
 		read_destination(&l->in[i].msg_hdr, out);
 }
 
-/* Three passes, so that memory has time to fetch what the next one will want: all are parsed, then
- * the cache's tags say where the answers stand, then each query goes its way. */
+/* Three passes, so that memory has time to fetch what the next one will want: all are parsed; then
+ * the hooks see their questions, and the cache's tags say where the answers stand; then they are
+ * looked up. */
 static void batch(struct udp_listeners *l, struct udp_listener *u, unsigned count)
 {
 	struct path *p = l->worker->path;
@@ -189,9 +190,8 @@ static void batch(struct udp_listeners *l, struct udp_listener *u, unsigned coun
 			queries[n++] = pq;
 	}
 	for (unsigned i = 0; i < n; i++)
-		cache_fetch(l->worker->cache, &queries[i]->key);
-	for (unsigned i = 0; i < n; i++)
 		path_continue(queries[i]);
+	path_look_up(p);
 	p->in_batch = false;
 	path_settle(p);
 }

@@ -103,6 +103,7 @@ static void ask_instead(struct path_query *pq, const struct name *target)
 	memcpy(q->name, target->wire, target->length);
 	q->view.name_length = target->length;
 	q->view.name_labels = target->labels;
+	q->hashes.count = 0;
 	q->looked_up = false;
 	q->policy_done = false;
 	path_key(pq);
@@ -371,6 +372,29 @@ bool path_upstream_late(struct query *q)
 	return serve_stale((struct path_query *)q);
 }
 
+/* In a batch: fetch the slot that the cache's tags point to, and look when it has come. */
+static void look_up_later(struct path_query *pq)
+{
+	struct path *p = path_of(pq);
+
+	if (!p->in_batch || p->later_count == PATH_LATER_MAX) {
+		look_up(pq);
+		return;
+	}
+	cache_fetch(p->worker->cache, &pq->key);
+	p->later[p->later_count++] = pq;
+}
+
+void path_look_up(struct path *p)
+{
+	for (unsigned i = 0; i < p->later_count; i++) {
+		crumb_enter(p->later[i]);
+		look_up(p->later[i]);
+		crumb_leave(p);
+	}
+	p->later_count = 0;
+}
+
 /* ---- the way ---- */
 
 static void go(struct path_query *pq)
@@ -395,7 +419,7 @@ static void go(struct path_query *pq)
 		switch (run(pq, NULL)) {
 		case STEP_ON:
 			if (q->phase == PHASE_QUERY) {
-				look_up(pq);
+				look_up_later(pq);
 				return;
 			}
 			break;

@@ -20,6 +20,7 @@
 #define PATH_CLIENT_CELLS 4096
 #define PATH_REWRITES_MAX 4
 #define PATH_FINISHED_MAX 64
+#define PATH_LATER_MAX	  32
 
 /* A decision that waits while its target is looked up. */
 struct path_decision {
@@ -66,8 +67,11 @@ struct path {
 	size_t slots;
 	uint16_t parked_by_client[PATH_CLIENT_CELLS];
 
-	/* Replies are sent and events written once a batch. */
+	/* A batch's queries look into the cache together, behind all of its query hooks; replies
+	 * are sent and events written once a batch. */
 	bool in_batch;
+	struct path_query *later[PATH_LATER_MAX];
+	unsigned later_count;
 	struct path_query *finished[PATH_FINISHED_MAX];
 	unsigned finished_count;
 	struct event settle;
@@ -102,6 +106,9 @@ struct path_query *path_begin(struct path *p, const uint8_t *data, size_t size,
 
 /* Take it from where it stands as far as it goes without waiting. */
 void path_continue(struct path_query *pq);
+
+/* The cache look-ups that path_continue has put off in a batch. */
+void path_look_up(struct path *p);
 
 /* Fill in pq->key for the name as it stands, and fetch what the look-up will touch. */
 void path_key(struct path_query *pq);

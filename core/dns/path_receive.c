@@ -99,6 +99,7 @@ static void query_init(struct path *p, struct path_query *pq, const struct messa
 		.wall_us = p->wall_us,
 	};
 	q->set = p->worker->set;
+	q->hashes.count = 0;
 	q->looked_up = false;
 	q->policy_done = false;
 	q->phase = PHASE_CLIENT;
@@ -185,7 +186,7 @@ struct path_query *path_begin(struct path *p, const uint8_t *data, size_t size,
 	}
 	if (pq->q.set)
 		domset_prefetch(pq->q.set, pq->q.name, pq->q.view.name_length,
-				pq->q.view.name_labels);
+				pq->q.view.name_labels, &pq->q.hashes);
 	path_key(pq);
 	return pq;
 }

@@ -88,6 +88,7 @@ void path_restore_question(struct path_query *pq)
 	name_lower(q->name_as_asked, length, q->name);
 	q->view.name_length = (uint8_t)length;
 	q->view.name_labels = (uint8_t)labels;
+	q->hashes.count = 0;
 	q->looked_up = false;
 }
 

@@ -73,8 +73,22 @@ struct domset_result {
 void domset_lookup(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels,
 		   struct domset_result *out);
 
-/* Fetch what the next lookup of this name will touch first (the filter's lines). */
-void domset_prefetch(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels);
+/* The hashes of a name's suffixes, for this set alone. count 0: none are known. */
+#define DOMSET_HASHES_MAX 8
+struct domset_hashes {
+	unsigned count;			/* the name's labels */
+	uint64_t at[DOMSET_HASHES_MAX]; /* of the suffix of 1, 2, ... labels */
+};
+
+/* Fetch what the next lookup of this name will touch first (the filter's lines). `out` is for that
+ * lookup; a name of more labels than fit has no hashes, and nothing is fetched for it. */
+void domset_prefetch(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels,
+		     struct domset_hashes *out);
+
+/* domset_lookup with what domset_prefetch has worked out for the same set and name. */
+void domset_lookup_hashed(const struct domset *s, const uint8_t *wire, size_t length,
+			  unsigned labels, const struct domset_hashes *hashes,
+			  struct domset_result *out);
 
 /* The entries of one combination, feeds as the file's index. */
 const struct domset_entry *domset_combination(const struct domset *s, uint32_t combination,

@@ -13,8 +13,9 @@
 #define BELOW_BITS	(DOMSET_SUBTREE | DOMSET_BELOW)
 #define PREFETCH_OCTETS 512 /* of a block; most have 300 to 400 */
 
-/* All lines at once: read one after the other they would cost as many cache misses. */
-static inline void prefetch(const void *data, size_t octets)
+/* All lines at once: read one after the other they would cost as many cache misses. Always inline:
+ * see domset_filter_prefetch. */
+__attribute__((always_inline)) static inline void prefetch(const void *data, size_t octets)
 {
 	for (size_t line = 0; line < octets; line += 64)
 		__builtin_prefetch((const uint8_t *)data + line);
@@ -143,18 +144,27 @@ static void asked_init(struct asked *a, const uint8_t *wire, size_t length, unsi
 	}
 }
 
-/* Labels of the longest suffix that may be listed; 0: none. */
-static unsigned longest_possible(const struct domset *s, const struct asked *a, unsigned labels)
+/* By label count from 1: `labels` hashes. */
+static void hash_suffixes(const struct domset *s, const struct asked *a, unsigned labels,
+			  uint64_t *out)
 {
 	uint64_t hash = s->header.hash_seed;
-	unsigned longest = 0;
 	for (unsigned keep = 1; keep <= labels; keep++) {
 		const uint8_t *label = a->wire + a->at[labels - keep];
 		hash = domset_hash_label(hash, label + 1, label[0]);
-		if (__builtin_expect(domset_filter_has(s->shards, s->header.shards, hash), 0) &&
-		    !suffix_known(s, hash))
-			longest = keep;
+		out[keep - 1] = hash;
 	}
+}
+
+/* Labels of the longest suffix that may be listed; 0: none. */
+static unsigned longest_possible(const struct domset *s, const uint64_t *hashes, unsigned labels)
+{
+	unsigned longest = 0;
+	for (unsigned i = 0; i < labels; i++)
+		if (__builtin_expect(domset_filter_has(s->shards, s->header.shards, hashes[i]),
+				     0) &&
+		    !suffix_known(s, hashes[i]))
+			longest = i + 1;
 	return longest;
 }
 
@@ -233,34 +243,66 @@ static void search(const struct domset *s, const struct asked *a, size_t length,
 		put_matches(s, key, octets, &hits, out);
 }
 
-void domset_lookup(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels,
-		   struct domset_result *out)
+static void finish(const struct domset *s, struct domset_result *out)
 {
-	struct asked a;
-	out->count = 0;
-	out->labels = labels;
-	out->feeds = (struct feedmask){0};
-	out->damaged = false;
-	asked_init(&a, wire, length, labels);
-	unsigned longest = longest_possible(s, &a, labels);
-	if (longest)
-		search(s, &a, length, labels, longest, out);
 	if (s->header.root)
 		out->at[out->count++] = (struct domset_match){0, s->header.root - 1};
 	if (out->count)
 		decide(s, out);
 }
 
-void domset_prefetch(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels)
+static void begin(unsigned labels, struct domset_result *out)
+{
+	out->count = 0;
+	out->labels = labels;
+	out->feeds = (struct feedmask){0};
+	out->damaged = false;
+}
+
+void domset_lookup(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels,
+		   struct domset_result *out)
+{
+	uint64_t hashes[NAME_LABELS_MAX];
+	struct asked a;
+	begin(labels, out);
+	asked_init(&a, wire, length, labels);
+	hash_suffixes(s, &a, labels, hashes);
+	unsigned longest = longest_possible(s, hashes, labels);
+	if (longest)
+		search(s, &a, length, labels, longest, out);
+	finish(s, out);
+}
+
+void domset_lookup_hashed(const struct domset *s, const uint8_t *wire, size_t length,
+			  unsigned labels, const struct domset_hashes *hashes,
+			  struct domset_result *out)
 {
 	struct asked a;
-	asked_init(&a, wire, length, labels);
-	uint64_t hash = s->header.hash_seed;
-	for (unsigned i = labels; i--;) {
-		const uint8_t *label = a.wire + a.at[i];
-		hash = domset_hash_label(hash, label + 1, label[0]);
-		domset_filter_prefetch(s->shards, s->header.shards, hash);
+	if (hashes->count != labels) {
+		domset_lookup(s, wire, length, labels, out);
+		return;
 	}
+	begin(labels, out);
+	unsigned longest = longest_possible(s, hashes->at, labels);
+	if (longest) {
+		asked_init(&a, wire, length, labels);
+		search(s, &a, length, labels, longest, out);
+	}
+	finish(s, out);
+}
+
+void domset_prefetch(const struct domset *s, const uint8_t *wire, size_t length, unsigned labels,
+		     struct domset_hashes *out)
+{
+	struct asked a;
+	out->count = 0;
+	if (labels > DOMSET_HASHES_MAX)
+		return;
+	asked_init(&a, wire, length, labels);
+	hash_suffixes(s, &a, labels, out->at);
+	out->count = labels;
+	for (unsigned i = 0; i < labels; i++)
+		domset_filter_prefetch(s->shards, s->header.shards, out->at[i]);
 }
 
 /* The lowest of the flags that apply to a name at (or below) the listed one. */

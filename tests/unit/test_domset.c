@@ -227,8 +227,17 @@ static void check_name(const struct domset *s, const struct oracle *o, const str
 	int deepest[4][FEEDS];
 	unsigned count = 0;
 	memset(deepest, 0xff, sizeof deepest);
-	domset_prefetch(s, n->wire, n->length, n->labels);
-	domset_lookup(s, n->wire, n->length, n->labels, &r);
+	struct domset_result plain;
+	struct domset_hashes hashes;
+	domset_prefetch(s, n->wire, n->length, n->labels, &hashes);
+	domset_lookup_hashed(s, n->wire, n->length, n->labels, &hashes, &r);
+	domset_lookup(s, n->wire, n->length, n->labels, &plain);
+	assert_int_equal(plain.count, r.count);
+	for (unsigned i = 0; i < r.count; i++) {
+		assert_int_equal(plain.at[i].labels, r.at[i].labels);
+		assert_int_equal(plain.at[i].combination, r.at[i].combination);
+	}
+	assert_memory_equal(&plain.feeds, &r.feeds, sizeof r.feeds);
 	assert_false(r.damaged);
 	assert_int_equal(r.labels, n->labels);
 	for (unsigned keep = n->labels + 1; keep--;) {
