@@ -6,7 +6,7 @@
 #include "core/metrics.h"
 
 #include "base/log.h"
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <string.h>
 

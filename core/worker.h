@@ -7,8 +7,8 @@
 #define BALEEN_CORE_WORKER_H
 
 #include "core/generation.h"
-#include "core/process/ring.h"
-#include "core/process/shm.h"
+#include "core/ring.h"
+#include "core/shm.h"
 #include "feeds/set/domset.h"
 
 #include <event2/event.h>
@@ -17,11 +17,11 @@
 
 /* Sockets of one listener, bound by the supervisor, inherited by all. */
 struct listener_sockets {
-	int *udp;	/* config.workers receivers: the reuseport group's members */
+	int *udp; /* config.workers receivers: the reuseport group's members */
 	size_t udp_count;
-	int *udp_send;	/* one send-only socket a worker, opened after the receivers */
+	int *udp_send; /* one send-only socket a worker, opened after the receivers */
 	size_t udp_send_count;
-	int tcp;	/* one listening socket, accepted by every worker */
+	int tcp; /* one listening socket, accepted by every worker */
 	bool wildcard;
 	bool v6;
 };

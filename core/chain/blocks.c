@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The block_for table, in entries that survive their writer's death (core/process/shm_block.h):
+ * The block_for table, in entries that survive their writer's death (core/shm_block.h):
  * sets of BLOCKS_WAYS entries; a name's set comes from its hash, so that a query looks at one set
  * per label. Workers write and read.
  *
@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/name.h"
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 #include <errno.h>
 #include <string.h>

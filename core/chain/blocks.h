@@ -6,7 +6,7 @@
 #ifndef BALEEN_CORE_CHAIN_BLOCKS_H
 #define BALEEN_CORE_CHAIN_BLOCKS_H
 
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include "core/chain/chain.h"
 #include "core/chain/host.h"
 #include "core/config.h"
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #define CHAIN_PHASES	3 /* client, query, answer */
 #define CHAIN_NO_METRIC SHM_METRICS_MAX
@@ -91,7 +91,8 @@ struct baleen_handle {
 	struct query *query;
 	uint8_t index; /* of the instance whose hook runs */
 	bool dry_run;
-	bool unjudged; /* what the hook asked about cannot be read: FAIL, even if open, is SERVFAIL */
+	/* What the hook asked about cannot be read: FAIL, even if open, is SERVFAIL. */
+	bool unjudged;
 	/* The policy's outcome that host->policy() gave to this hook. */
 	uint32_t rule;
 	const struct policy_answer *answer;

@@ -7,7 +7,7 @@
 #include "core/dns/query_of_death.h"
 
 #include "base/name.h"
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 bool query_of_death_listed(struct shm *s, const uint8_t *name, size_t length, uint16_t type,
 			   int64_t now_ms)

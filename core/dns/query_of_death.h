@@ -6,7 +6,7 @@
 #ifndef BALEEN_CORE_DNS_QUERY_OF_DEATH_H
 #define BALEEN_CORE_DNS_QUERY_OF_DEATH_H
 
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 /* Is this question on the list? Costs one load while the list is empty. */
 bool query_of_death_listed(struct shm *s, const uint8_t *name, size_t length, uint16_t type,

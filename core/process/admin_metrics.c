@@ -7,7 +7,7 @@
 #include "core/event.h"
 #include "core/metrics.h"
 #include "core/process/admin.h"
-#include "core/process/ring.h"
+#include "core/ring.h"
 
 #include <stdio.h>
 #include <string.h>

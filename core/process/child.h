@@ -8,7 +8,7 @@
 
 #include "core/generation.h"
 #include "core/process/handover.h"
-#include "core/process/shm.h"
+#include "core/shm.h"
 #include "core/worker.h"
 
 #include <event2/event.h>

@@ -10,7 +10,7 @@
 #include "base/message_text.h"
 #include "core/chain/chain.h"
 #include "core/dns/cache.h"
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define BALEEN_CORE_PROCESS_CRASH_H
 
 #include "core/generation.h"
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

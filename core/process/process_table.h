@@ -4,7 +4,7 @@
 #ifndef BALEEN_CORE_PROCESS_PROCESS_TABLE_H
 #define BALEEN_CORE_PROCESS_PROCESS_TABLE_H
 
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <sys/types.h>
 

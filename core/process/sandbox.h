@@ -6,7 +6,7 @@
 #ifndef BALEEN_CORE_PROCESS_SANDBOX_H
 #define BALEEN_CORE_PROCESS_SANDBOX_H
 
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include "core/process/handover.h"
 #include "core/process/link.h"
 #include "core/process/process_table.h"
-#include "core/process/ring.h"
+#include "core/ring.h"
 #include "feeds/fetcher.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * The event ring as a crashed or hostile worker may leave it. The input is laid over a ring that
  * holds good records; then it is read to the end, written to, and read again.
  */
-#include "core/process/ring.h"
+#include "core/ring.h"
 
 #include <stdint.h>
 #include <stdlib.h>

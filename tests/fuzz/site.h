@@ -8,7 +8,7 @@
 #include "base/source.h"
 #include "core/generation.h"
 #include "core/metrics.h"
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include "base/name.h"
 #include "core/chain/blocks.h"
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 #include <errno.h>
 #include <signal.h>

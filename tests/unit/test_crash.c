@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/chain/chain.h"
 #include "core/dns/cache.h"
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

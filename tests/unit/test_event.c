@@ -6,8 +6,8 @@
 #include "core/event.h"
 
 #include "core/chain/chain.h"
-#include "core/process/shm.h"
 #include "core/query.h"
+#include "core/shm.h"
 #include "core/worker.h"
 
 #include <cjson/cJSON.h>

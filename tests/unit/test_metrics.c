@@ -2,7 +2,7 @@
 /* The core's counters: rows and numbers agree, and each has a help text. */
 #include "core/metrics.h"
 
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

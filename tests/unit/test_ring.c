@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core/process/ring.c: one writer and one reader in two processes, losses by verdict, the quarter
+ * core/ring.c: one writer and one reader in two processes, losses by verdict, the quarter
  * that is kept for important records, and a ring that somebody damaged.
  */
-#include "core/process/ring.h"
-#include "core/process/shm.h"
+#include "core/ring.h"
+#include "core/shm.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/process/shm.c: layout, mapping by strangers, metrics, regions, and a lock whose owner died.
+/* core/shm.c: layout, mapping by strangers, metrics, regions, and a lock whose owner died.
  */
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>

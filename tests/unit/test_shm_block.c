@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core/process/shm_block.c: entries that are torn, half-written or left by the dead are not there.
+/* core/shm_block.c: entries that are torn, half-written or left by the dead are not there.
  */
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 #include <setjmp.h>
 #include <signal.h>

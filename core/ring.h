@@ -6,8 +6,8 @@
  * verdict. The reader trusts nothing: it copies out and checks length and checksum.
  * The writer makes no system call; the reader polls.
  */
-#ifndef BALEEN_CORE_PROCESS_RING_H
-#define BALEEN_CORE_PROCESS_RING_H
+#ifndef BALEEN_CORE_RING_H
+#define BALEEN_CORE_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
  * `cache_bytes`, checked once at mapping against the layout hash; nothing read later from the
  * segment is used as an offset without a bound.
  */
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

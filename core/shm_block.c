@@ -3,7 +3,7 @@
  * Seqlocked name entries; see the header. Any process. Invariant: the checksum is taken over the
  * writer's private copy, so that a mixture of two writers is never believed.
  */
-#include "core/process/shm_block.h"
+#include "core/shm_block.h"
 
 #include "base/hash.h"
 

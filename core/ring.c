@@ -9,10 +9,10 @@
  * private copies of its own counter and believes the other's only within the capacity; a record is
  * believed only if its checksum, which the writer took over its contents, length and place, agrees.
  */
-#include "core/process/ring.h"
+#include "core/ring.h"
 
 #include "base/hash.h"
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -3,10 +3,10 @@
  * Entries of the two name tables in shared memory, names blocked for a while by a detector and
  * queries that killed a worker: read and written the way that survives a writer's death.
  */
-#ifndef BALEEN_CORE_PROCESS_SHM_BLOCK_H
-#define BALEEN_CORE_PROCESS_SHM_BLOCK_H
+#ifndef BALEEN_CORE_SHM_BLOCK_H
+#define BALEEN_CORE_SHM_BLOCK_H
 
-#include "core/process/shm.h"
+#include "core/shm.h"
 
 /* Copy out and check: sequence even and unchanged, checksum right. False: nothing to be read. */
 bool shm_block_read(const struct shm_block *slot, struct shm_block *out);

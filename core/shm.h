@@ -10,8 +10,8 @@
  * there are workers * SHM_GENERATIONS slots: slot = (generation % SHM_GENERATIONS) * workers +
  * index.
  */
-#ifndef BALEEN_CORE_PROCESS_SHM_H
-#define BALEEN_CORE_PROCESS_SHM_H
+#ifndef BALEEN_CORE_SHM_H
+#define BALEEN_CORE_SHM_H
 
 #include "base/name.h"
 
@@ -79,7 +79,7 @@ unsigned shm_slot(const struct shm *s, uint32_t generation, unsigned worker);
 unsigned shm_slots(const struct shm *s);
 
 void *shm_cache(struct shm *s, size_t *size);
-void *shm_ring(struct shm *s, unsigned slot); /* SHM_RING_BYTES, core/process/ring.h */
+void *shm_ring(struct shm *s, unsigned slot); /* SHM_RING_BYTES, core/ring.h */
 struct breadcrumb *shm_breadcrumb(struct shm *s, unsigned slot);
 void *shm_region(struct shm *s, const char *name, size_t size); /* NULL: no room */
 struct shm_block *shm_blocks(struct shm *s);			/* SHM_BLOCKS_MAX, for block_for */
