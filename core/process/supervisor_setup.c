@@ -137,7 +137,9 @@ static int control_bind(const struct supervisor *s, const char *path)
 	char *slash = strrchr(folder, '/');
 	if (slash && slash != folder) {
 		*slash = '\0';
+		mode_t strict = umask(022); /* the socket's rights decide, not its folder's */
 		int r = file_make_folder(folder, 0755);
+		umask(strict);
 		if (r < 0)
 			return r;
 	}

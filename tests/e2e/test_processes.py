@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process tree: what runs as whom, what happens when one dies, reloads without a lost answer."""
 
+import json
 import os
 import pathlib
 import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -79,6 +81,26 @@ def test_term_to_all_processes_at_once_is_one_stop(baleen, upstream):
     daemon.stop()
     assert not daemon.said("error ") and not daemon.said("did not drain"), daemon.log()
     assert wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in tree))
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="needs two users")
+def test_group_members_may_look(baleen_own, upstream, tmp_path_factory):
+    """A member of the daemon's group asks for the status; changing things is not for them."""
+    folder = tmp_path_factory.mktemp("open")
+    for parent in [folder, *folder.parents]:
+        if parent.stat().st_mode & 0o001 == 0:
+            parent.chmod(0o755)
+    control = folder / "run/control.sock"
+    daemon = baleen_own(upstream=upstream, config={"control": str(control)})
+    asking = ["setpriv", "--reuid", "daemon", "--regid", "nogroup", "--clear-groups",
+              sys.executable, "-c",
+              "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+              "s.sendall(sys.argv[2].encode() + b'\\n'); print(s.makefile().readline())", control]
+    look = subprocess.run([*asking, '{"command": "status"}'], capture_output=True, text=True, timeout=60)
+    assert json.loads(look.stdout)["ok"], look
+    change = subprocess.run([*asking, '{"command": "reload"}'], capture_output=True, text=True, timeout=60)
+    assert not json.loads(change.stdout)["ok"]
+    assert daemon.status()["generation"] == 1
 
 
 def test_children_leave_when_the_supervisor_is_killed(baleen, upstream):
