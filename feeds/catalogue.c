@@ -6,7 +6,7 @@
 #include "feeds/catalogue.h"
 
 #include "base/node.h"
-#include "feeds/formats/format.h"
+#include "feeds/formats/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,6 +72,44 @@ bool feed_format_node(const struct node *n, struct diags *d, const struct feed_f
 	return false;
 }
 
+static bool feed_hint_fits(const struct node *n, struct diags *d, const struct feed_format *format,
+			   const char *word, const char *const *formats)
+{
+	if (!n)
+		return false;
+	for (const char *const *f = formats; *f; f++)
+		if (format && strcmp(format->name, *f) == 0)
+			return true;
+	node_error(n, d, "%s goes with format: %s%s", word, formats[0],
+		   formats[1] ? " and others of threat feeds" : "");
+	return false;
+}
+
+void feed_hints_node(const struct node *feed, struct diags *d, const struct feed_format *format,
+		     struct feed_hints *out)
+{
+	static const char *const csv[] = {"csv", NULL}, *const json[] = {"json", NULL};
+	static const char *const urls[] = {"urls", "csv", "json", "misp", "stix", NULL};
+	const struct node *column = node_get(feed, "column"), *path = node_get(feed, "path");
+	const struct node *host = node_get(feed, "url-host");
+	struct entry_text part;
+	const char *at;
+	if (feed_hint_fits(column, d, format, "column", csv) &&
+	    node_text(column, d, &out->column) &&
+	    (out->column[0] == '\0' || strcmp(out->column, "0") == 0))
+		node_error(column, d, "expected a column's name, or its number from 1");
+	if (feed_hint_fits(path, d, format, "path", json) && node_text(path, d, &out->path)) {
+		int kind = 1;
+		for (at = out->path; kind > 0;)
+			kind = json_path_next(&at, &part);
+		if (kind < 0 || out->path[0] == '\0')
+			node_error(path, d,
+				   "no path (expected keys and [], such as items[].domain)");
+	}
+	if (feed_hint_fits(host, d, format, "url-host", urls))
+		node_bool(host, d, &out->url_host);
+}
+
 static const char *const *catalogue_urls(const struct node *n, struct arena *a, struct diags *d)
 {
 	const struct node *mirrors = node_get(n, "mirrors");
@@ -86,10 +124,11 @@ static const char *const *catalogue_urls(const struct node *n, struct arena *a, 
 static void catalogue_entry(const struct node *n, struct arena *a, struct diags *d,
 			    struct catalogue_entry *out)
 {
-	static const char *const keys[] = {"name",    "about",	    "home",	   "licence",
-					   "url",     "mirrors",    "format",	   "match",
-					   "kind",    "category",   "threat-type", "confidence",
-					   "refresh", "key-needed", NULL};
+	static const char *const keys[] = {"name",     "about",	     "home",	    "licence",
+					   "url",      "mirrors",    "format",	    "match",
+					   "kind",     "category",   "threat-type", "confidence",
+					   "refresh",  "key-needed", "column",	    "path",
+					   "url-host", NULL};
 	int word;
 	int64_t number = 100;
 	node_check_keys(n, keys, d);
@@ -102,6 +141,7 @@ static void catalogue_entry(const struct node *n, struct arena *a, struct diags 
 	node_text(node_get(n, "threat-type"), d, &out->threat_type);
 	out->urls = catalogue_urls(n, a, d);
 	feed_format_node(node_get(n, "format"), d, &out->format);
+	feed_hints_node(n, d, out->format, &out->hints);
 	if (node_choice(node_get(n, "match"), d, feed_match_words, &word))
 		out->match = word == 0 ? FEED_MATCH_SUBTREE : FEED_MATCH_EXACT;
 	if (node_choice(node_get(n, "kind"), d, feed_kind_words, &word))

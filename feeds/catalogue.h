@@ -22,6 +22,7 @@ struct catalogue_entry {
 	const char *licence;
 	const char *const *urls; /* the URL and its mirrors, NULL-terminated */
 	const struct feed_format *format;
+	struct feed_hints hints;
 	enum feed_match match;
 	enum feed_kind kind;
 	const char *category;
@@ -44,5 +45,8 @@ const struct catalogue_entry *catalogue_find(const struct catalogue *c, const ch
 extern const char *const feed_kind_words[], *const feed_match_words[], *const feed_mode_words[];
 /* A format's word: sets *out (NULL for "auto"); else tells `d`. */
 bool feed_format_node(const struct node *n, struct diags *d, const struct feed_format **out);
+/* A feed's `column`, `path` and `url-host`, each only beside a format that has a use for it. */
+void feed_hints_node(const struct node *feed, struct diags *d, const struct feed_format *format,
+		     struct feed_hints *out);
 
 #endif

@@ -26,7 +26,8 @@ static const char *const feed_keys[] = {"name",	     "file",	    "url",	   "mirr
 					"format",    "match",	    "kind",	   "mode",
 					"category",  "threat-type", "confidence",  "refresh",
 					"max-size",  "ca-file",	    "header-file", "allow-private",
-					"admission", NULL};
+					"admission", "column",	    "path",	   "url-host",
+					NULL};
 
 struct feed_loader {
 	const char *config_file;
@@ -113,6 +114,7 @@ static void feed_urls(struct feed_loader *l, const struct node *n, struct feed *
 static void feed_from_catalogue(const struct catalogue_entry *c, struct feed *feed)
 {
 	feed->format = c->format;
+	feed->hints = c->hints;
 	feed->match = c->match;
 	feed->kind = c->kind;
 	feed->category = c->category;
@@ -141,6 +143,7 @@ static void feed_options(struct feed_loader *l, const struct node *n, struct fee
 	feed_format_node(node_get(n, "format"), d, &feed->format);
 	if (node_choice(match, d, feed_match_words, &word))
 		feed->match = word == 0 ? FEED_MATCH_SUBTREE : FEED_MATCH_EXACT;
+	feed_hints_node(n, d, feed->format, &feed->hints);
 	if (match && feed->format && feed->format->default_match == FEED_MATCH_FORMAT)
 		node_error(match, d, "a list of format %s says itself what each rule matches",
 			   feed->format->name);

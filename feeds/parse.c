@@ -35,7 +35,8 @@ struct parse {
 	struct feed_body body; /* once the format is known */
 	bool has_body;
 	enum parse_mode mode;
-	int failed; /* sticky */
+	bool line_ended; /* of a text: the next octet is on another line */
+	int failed;	 /* sticky */
 
 	char held[PARSE_HELD_MAX]; /* blanks at the beginning, and what decides the mode */
 	size_t held_length;
@@ -196,8 +197,10 @@ static void parse_lost_line(void *context, enum feed_reject reason, uint64_t lin
 /* A piece of a body that is not read by lines. */
 static int parse_text(struct parse *p, const char *text, size_t size)
 {
-	for (size_t i = 0; i < size; i++)
-		p->report.lines += text[i] == '\n';
+	for (size_t i = 0; i < size; i++) {
+		p->report.lines += p->line_ended;
+		p->line_ended = text[i] == '\n';
+	}
 	while (size > 0 && !p->has_body) {
 		size_t n = PARSE_HEAD_MAX - p->head_length;
 		n = n < size ? n : size;
@@ -279,6 +282,7 @@ int parse_new(const struct parse_options *options, struct feedfile_writer *to, s
 				  .reject = parse_lost_line,
 				  .decoded = parse_decoded,
 				  .context = p};
+	p->line_ended = true;
 	p->unpack = (struct unpack){.out = parse_unpacked, .context = p};
 	if (options->format) {
 		p->mode = options->format->text ? PARSE_MODE_TEXT : PARSE_MODE_LINES;

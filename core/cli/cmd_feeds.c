@@ -17,7 +17,8 @@ static const struct {
 	{"rollback", cmd_feeds_act, "rollback NAME [-c FILE]"},
 	{"release", cmd_feeds_act, "release NAME [-c FILE]"},
 	{"catalogue", cmd_feeds_catalogue, "catalogue [--json]"},
-	{"compile", cmd_feeds_compile, "compile -o OUT.mdb [--format F] [--json] FILE..."},
+	{"compile", cmd_feeds_compile,
+	 "compile -o OUT.mdb [--format F] [--column C] [--path P] [--url-host] [--json] FILE..."},
 	{"lookup", cmd_feeds_lookup, "lookup NAME [--set FILE.mdb] [-c FILE] [--json]"},
 };
 

@@ -31,6 +31,7 @@ struct compile_list {
 struct compile_job {
 	const char *out;
 	const struct feed_format *format;
+	struct feed_hints hints;
 	bool json;
 	char *folder;
 	struct compile_list *lists;
@@ -72,6 +73,7 @@ static int compile_one_list(struct compile_job *job, struct compile_list *list)
 	const struct parse_options options = {
 		.format = job->format,
 		.match = FEED_MATCH_FORMAT,
+		.hints = job->hints,
 		.max_bytes = UINT64_MAX,
 	};
 	char why[ADMISSION_WHY_MAX] = "";
@@ -214,9 +216,9 @@ static void compile_print_json(const struct compile_job *job)
 static int compile_options(int argc, char **argv, struct compile_job *job)
 {
 	static const struct option options[] = {
-		{"format", required_argument, NULL, 'f'},
-		{"json", no_argument, NULL, 'j'},
-		{0},
+		{"format", required_argument, NULL, 'f'}, {"column", required_argument, NULL, 'c'},
+		{"path", required_argument, NULL, 'p'},	  {"url-host", no_argument, NULL, 'u'},
+		{"json", no_argument, NULL, 'j'},	  {0},
 	};
 	int option;
 	optind = 1;
@@ -225,6 +227,12 @@ static int compile_options(int argc, char **argv, struct compile_job *job)
 			job->out = optarg;
 		} else if (option == 'j') {
 			job->json = true;
+		} else if (option == 'c') {
+			job->hints.column = optarg;
+		} else if (option == 'p') {
+			job->hints.path = optarg;
+		} else if (option == 'u') {
+			job->hints.url_host = true;
 		} else if (option == 'f') {
 			job->format = feed_format_find(optarg);
 			if (!job->format && strcmp(optarg, "auto") != 0) {
@@ -237,8 +245,8 @@ static int compile_options(int argc, char **argv, struct compile_job *job)
 		}
 	}
 	if (!job->out || optind == argc) {
-		fprintf(stderr, "usage: baleen feeds compile -o OUT.mdb [--format F] [--json] "
-				"FILE...\n");
+		fprintf(stderr, "usage: baleen feeds compile -o OUT.mdb [--format F] [--column C] "
+				"[--path P] [--url-host] [--json] FILE...\n");
 		return 2;
 	}
 	return 0;

@@ -25,13 +25,9 @@ const char *const feed_reject_words[FEED_REJECT_REASONS] = {
 };
 
 const struct feed_format *const feed_formats[] = {
-	&feed_format_hosts,
-	&feed_format_domains,
-	&feed_format_adblock,
-	&feed_format_dnsmasq,
-	&feed_format_unbound,
-	&feed_format_rpz,
-	NULL,
+	&feed_format_csv,     &feed_format_hosts,   &feed_format_domains, &feed_format_adblock,
+	&feed_format_dnsmasq, &feed_format_unbound, &feed_format_rpz,	  &feed_format_urls,
+	&feed_format_json,    &feed_format_misp,    &feed_format_stix,	  NULL,
 };
 
 const struct feed_format *feed_format_find(const char *name)

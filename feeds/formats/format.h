@@ -87,6 +87,8 @@ void feed_body_fini(struct feed_body *b);
 
 extern const struct feed_format feed_format_hosts, feed_format_domains, feed_format_adblock;
 extern const struct feed_format feed_format_dnsmasq, feed_format_unbound, feed_format_rpz;
+extern const struct feed_format feed_format_urls, feed_format_csv, feed_format_json;
+extern const struct feed_format feed_format_misp, feed_format_stix;
 
 /* NULL-terminated, in the order in which `auto` breaks ties. */
 extern const struct feed_format *const feed_formats[];

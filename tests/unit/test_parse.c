@@ -104,6 +104,16 @@ static void bodies(void **state)
 		{"\xef\xbb\xbf"
 		 "a.test\nb.test",
 		 "domains", "a.test.2 b.test.2 "},
+		{"address=/b.test/#\nlocal=/a.test/\n", "dnsmasq", "a.test.2 b.test.2 "},
+		{"$TTL 60\nb.test CNAME .\n*.a.test CNAME .\n", "rpz", "a.test.4 b.test.1 "},
+		{"type,indicator\nx,b.test\ny,http://a.test/\n", "csv", "a.test.1 b.test.2 "},
+		/* What is JSON is told before the first line ends. */
+		{"[\"b.test\", \"a.test\"]", "json", "a.test.2 b.test.2 "},
+		{" \r\n\t{\"list\": [\"b.test\", \".a.test\"]}\n", "misp", "a.test.2 b.test.1 "},
+		{"\xef\xbb\xbf{\"type\": \"indicator\", \"id\": \"indicator--1\","
+		 "\"pattern\": \"[domain-name:value = 'a.test']\"}",
+		 "stix", "a.test.1 "},
+		{"[Adblock Plus 2.0]\n||b.test^\n", "adblock", "b.test.2 "},
 		{"||a.test^\n||b.test^\n||b.test^$badfilter\n", "adblock", "a.test.2 "},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -129,6 +139,12 @@ static void refused_bodies(void **state)
 		{"some words of prose\nand more of them\n",
 		 "looks like none of the known list formats"},
 		{"\x1f\x8bnot gzip at all", "damaged gzip"},
+		{"{\"a\": \"b.test\"}", "looks like none of the known list formats"},
+		{"{", "looks like none of the known list formats"},
+		{"[\"a.test\", \"b.te", "not JSON: cut off (line 1)"},
+		{"[\"a.test\"\n<html>", "not JSON: no ',' between values (line 2)"},
+		{"BZhnot bzip2", "damaged bzip2"},
+		{"PK\3\4", "the zip body is cut off"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(parse(rows[i].body, strlen(rows[i].body), 7, NULL, true),
@@ -212,6 +228,16 @@ static void line_numbers_hold_behind_lost_lines(void **state)
 	assert_int_equal(report.lines, 4);
 }
 
+static void lines_of_a_text_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("[\"a.test\"]", 10, 3, NULL, true), 0);
+	assert_int_equal(report.lines, 1);
+	assert_int_equal(parse("[\n\"a.test\",\n\"b..test\"]\n", 23, 2, NULL, true), 0);
+	assert_int_equal(report.lines, 3);
+	assert_int_equal(report.rejects[FEED_REJECT_NAME].examples[0].line, 3);
+}
+
 /* More than the head that the guess is made from. */
 static void a_long_body(void **state)
 {
@@ -235,6 +261,7 @@ int main(void)
 		cmocka_unit_test(a_bomb_is_bounded),
 		cmocka_unit_test(rejects_are_counted_with_examples),
 		cmocka_unit_test(line_numbers_hold_behind_lost_lines),
+		cmocka_unit_test(lines_of_a_text_are_counted),
 		cmocka_unit_test(a_long_body),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
