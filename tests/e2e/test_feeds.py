@@ -47,14 +47,35 @@ FORMATS = {
               ["x.one.bad.test", "in", "room", "printer"]),
     "adblock": ("! title\n||one.bad.test^\n@@||good.one.bad.test^\n||path.test/x\nexample.test##.ad\n",
                 ["one.bad.test", "x.one.bad.test"], ["good.one.bad.test", "path.test", "example.test"]),
+    "dnsmasq": ("address=/one.bad.test/#\nserver=/good.one.bad.test/#\naddress=/two.bad.test/192.0.2.1\n",
+                ["one.bad.test", "x.one.bad.test"], ["good.one.bad.test", "two.bad.test"]),
+    "unbound": ('local-zone: "one.bad.test." always_null\nlocal-zone: "two.bad.test" inform\n',
+                ["one.bad.test", "x.one.bad.test"], ["two.bad.test"]),
+    "rpz": ("$ORIGIN rpz.test.\n@ SOA a. b. (1\n 2 3 4 5)\none.bad.test CNAME .\n*.two.bad.test CNAME *.\n"
+            "x.two.bad.test CNAME rpz-passthru.\nthree.bad.test CNAME walled.test.\n",
+            ["one.bad.test", "y.two.bad.test"],
+            ["x.one.bad.test", "two.bad.test", "x.two.bad.test", "three.bad.test"]),
+    "urls": ("http://one.bad.test:8080/\nhttps://two.bad.test/login\n", ["one.bad.test"],
+             ["x.one.bad.test", "two.bad.test"]),
+    "csv": ('kind,indicator\nx,"one[.]bad[.]test"\n"y ""z""",http://two.bad.test/x\n',
+            ["one.bad.test", "x.one.bad.test"], ["two.bad.test"]),
+    "json": ('["one.bad.test", "*.two.bad.test"]', ["one.bad.test", "x.two.bad.test"], ["two.bad.test"]),
+    "misp": ('{"Event": {"Attribute": [{"type": "domain", "value": "one.bad.test", "to_ids": true},'
+             '{"type": "domain", "value": "two.bad.test", "to_ids": false}]}}',
+             ["one.bad.test", "x.one.bad.test"], ["two.bad.test"]),
+    "stix": ('{"type": "bundle", "objects": [{"type": "indicator", "pattern": '
+             '"[domain-name:value = \'one.bad.test\']"}, {"type": "indicator", "revoked": true, '
+             '"pattern": "[domain-name:value = \'two.bad.test\']"}]}',
+             ["one.bad.test"], ["x.one.bad.test", "two.bad.test"]),
 }
 
 
+@pytest.mark.parametrize("told", [True, False], ids=["told", "auto"])
 @pytest.mark.parametrize("form", FORMATS)
-def test_local_lists(baleen, upstream, form):
+def test_local_lists(baleen, upstream, form, told):
     text, hits, misses = FORMATS[form]
     daemon = baleen(start=False, upstream=upstream, lists={"ours": text})
-    daemon.config["feeds"][0]["format"] = form
+    daemon.config["feeds"][0]["format"] = form if told else "auto"
     daemon.save()
     daemon.start()
     for name in hits:
