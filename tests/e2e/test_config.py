@@ -263,4 +263,22 @@ def test_schema(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0
     schema = json.loads(done.stdout)
-    assert {"listen", "upstreams", "plugins", "feeds", "policies"} <= set(schema["properties"])
+    keys = set(schema_keys({k: v for k, v in schema["properties"].items() if k != "plugins"}))
+    assert {"listen", "upstreams", "feeds", "policies", "address", "stale", "mirrors"} <= keys
+    manual = (ROOT / "docs/man/baleen.yaml.5").read_text().replace("\\-", "-")
+    assert [key for key in keys if not re.search(rf"\b{key}\b", manual)] == []
+    # The loader's own words.
+    site(tmp_path, GOOD + "xyzzyx: 1\nfeeds:\n  - {xyzzyx: 1}\n")
+    errors = subprocess.run([PROGRAM, "check", "-c", tmp_path / "baleen.yaml"], capture_output=True,
+                            text=True).stderr
+    lists = [set(words.split(", ")) for words in re.findall(r'"xyzzyx" \(expected one of (.*)\)', errors)]
+    feed = schema["properties"]["feeds"]["items"]["anyOf"][1]["properties"]
+    assert set(schema["properties"]) in lists and set(feed) in lists, errors
+
+
+def schema_keys(properties):
+    for key, value in properties.items():
+        yield key
+        value = value.get("additionalProperties") or value.get("items") or value
+        for part in [value, *value.get("anyOf", [])]:
+            yield from schema_keys(part.get("properties", {}))
