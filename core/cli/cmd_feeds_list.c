@@ -189,6 +189,20 @@ static cJSON *list_catalogue_json(const struct catalogue *c)
 	return all;
 }
 
+static void list_print_catalogue(const struct catalogue *c)
+{
+	int width = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		int length = (int)strlen(c->items[i].name);
+		width = length > width ? length : width;
+	}
+	for (size_t i = 0; i < c->count; i++)
+		printf("%-*s  %-9s  %-10s  %-7s  %s%s [%s]\n", width, c->items[i].name,
+		       feed_kind_words[c->items[i].kind], c->items[i].category,
+		       c->items[i].format->name, c->items[i].about,
+		       c->items[i].key_needed ? " (key needed)" : "", c->items[i].licence);
+}
+
 int cmd_feeds_catalogue(int argc, char **argv)
 {
 	struct cli_options options;
@@ -211,11 +225,7 @@ int cmd_feeds_catalogue(int argc, char **argv)
 		code = list_print_json(all);
 		cJSON_Delete(all);
 	} else if (result == 0) {
-		for (size_t i = 0; i < c.count; i++)
-			printf("%-24s %-10s %-11s %-8s %-14s %s%s\n", c.items[i].name,
-			       feed_kind_words[c.items[i].kind], c.items[i].category,
-			       c.items[i].format->name, c.items[i].licence, c.items[i].about,
-			       c.items[i].key_needed ? " (key needed)" : "");
+		list_print_catalogue(&c);
 	}
 	diag_fini(&d);
 	arena_fini(&arena);
