@@ -232,26 +232,29 @@ static enum parse_mode parse_mode(const char *text, size_t length, bool ended)
 	return ended || length == PARSE_HELD_MAX ? PARSE_MODE_LINES : PARSE_MODE_OPEN;
 }
 
+/* Read what is held, if it tells how. */
+static int parse_settle(struct parse *p, bool ended)
+{
+	p->mode = parse_mode(p->held, p->held_length, ended);
+	if (p->mode == PARSE_MODE_OPEN)
+		return 0;
+	return p->mode == PARSE_MODE_TEXT ? parse_text(p, p->held, p->held_length)
+					  : lines_split(&p->lines, p->held, p->held_length);
+}
+
 static int parse_decoded(void *context, const char *text, size_t size)
 {
 	struct parse *p = context;
-	bool ended = text == NULL;
-	while (p->mode == PARSE_MODE_OPEN && (size > 0 || ended)) {
-		if (size > 0) {
-			p->held[p->held_length++] = *text++;
-			size--;
-		}
-		p->mode = parse_mode(p->held, p->held_length, ended);
-		if (p->mode == PARSE_MODE_OPEN)
-			continue;
-		int result = p->mode == PARSE_MODE_TEXT
-				     ? parse_text(p, p->held, p->held_length)
-				     : lines_split(&p->lines, p->held, p->held_length);
-		if (result < 0)
-			return result;
+	int result = 0;
+	if (!text)
+		return p->mode == PARSE_MODE_OPEN ? parse_settle(p, true) : 0;
+	while (result == 0 && p->mode == PARSE_MODE_OPEN && size > 0) {
+		p->held[p->held_length++] = *text++;
+		size--;
+		result = parse_settle(p, false);
 	}
-	if (size == 0)
-		return 0;
+	if (result < 0 || size == 0)
+		return result;
 	return p->mode == PARSE_MODE_TEXT ? parse_text(p, text, size)
 					  : lines_split(&p->lines, text, size);
 }
