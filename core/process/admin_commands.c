@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/name.h"
 #include "core/dns/cache.h"
+#include "core/event.h"
 #include "core/process/admin.h"
 #include "feeds/fetcher.h"
 #include "feeds/state.h"
@@ -185,13 +186,41 @@ static void command_cache(struct admin_connection *c, const cJSON *request)
 
 /* ---- log tail ---- */
 
+/* A filter that is not understood would show everything, or nothing for ever. */
+static bool log_filter_fits(struct admin_connection *c, const cJSON *request)
+{
+	const char *client = request_text(request, "client");
+	const char *text = request_text(request, "name");
+	const char *verdict = request_text(request, "verdict");
+	struct prefix prefix;
+	struct name name;
+
+	if (client && prefix_parse(client, &prefix) < 0) {
+		admin_reply_error(c, "\"%.60s\" is no address or prefix", client);
+		return false;
+	}
+	if (text && name_from_unicode(text, strlen(text), &name) < 0) {
+		admin_reply_error(c, "\"%.60s\" is no domain name", text);
+		return false;
+	}
+	for (size_t i = 0; verdict && i < EVENT_VERDICTS; i++)
+		if (strcmp(verdict, event_verdict_words[i]) == 0)
+			return true;
+	if (verdict)
+		admin_reply_error(c, "\"%.60s\" is no verdict (expected allow, block, ...)",
+				  verdict);
+	return !verdict;
+}
+
 static void command_log(struct admin_connection *c, const cJSON *request)
 {
 	static struct link_message m;
 	static const char *const keys[] = {"client", "name", "verdict"};
 	struct admin *a = c->admin;
-	cJSON *filter = cJSON_CreateObject();
 
+	if (!log_filter_fits(c, request))
+		return;
+	cJSON *filter = cJSON_CreateObject();
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (request_text(request, keys[i]))
 			cJSON_AddStringToObject(filter, keys[i], request_text(request, keys[i]));

@@ -123,6 +123,13 @@ def test_explain_offline(baleen, baleen_own):
     assert daemon.json("explain", "a.test", "--answer", "a.test A 192.0.2.9")["verdict"] == "allow"
 
 
+@pytest.mark.parametrize("words", [["--client", "10.0.0"], ["--name", "a..b"], ["--verdict", "blocked"]],
+                         ids=lambda words: words[0])
+def test_log_tail_refuses_a_filter_it_cannot_read(baleen, words):
+    done = baleen.run("log", "tail", *words, code=1)
+    assert f'"{words[1]}" is no' in done.stderr
+
+
 def test_log_tail(baleen):
     tail = subprocess.Popen([PROGRAM, "log", "tail", "--json", "-c", baleen.config_file],
                             stdout=subprocess.PIPE, text=True)
