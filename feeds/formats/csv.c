@@ -236,7 +236,7 @@ static int csv_recognise(const char *head, size_t size)
 const struct feed_format feed_format_csv = {
 	.name = "csv",
 	.help = "comma-separated values, one column of which has the names or URLs (column)",
-	.default_match = FEED_MATCH_SUBTREE,
+	.default_match = FEED_MATCH_EXACT,
 	.state_size = sizeof(struct csv_state),
 	.line = csv_line,
 	.end = csv_end,

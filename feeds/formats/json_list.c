@@ -48,7 +48,7 @@ static int json_list_recognise(const char *head, size_t size)
 const struct feed_format feed_format_json = {
 	.name = "json",
 	.help = "JSON with the names or URLs where path says",
-	.default_match = FEED_MATCH_SUBTREE,
+	.default_match = FEED_MATCH_EXACT,
 	.state_size = sizeof(struct json),
 	.text = json_list_text,
 	.end = json_list_end,

@@ -28,8 +28,8 @@ static const struct {
 	uint16_t name_flags;
 	bool cut; /* what stands before the '|' */
 } misp_types[] = {
-	{"domain", DOMSET_SUBTREE, false},   {"hostname", DOMSET_EXACT, false},
-	{"domain|ip", DOMSET_SUBTREE, true}, {"hostname|port", DOMSET_EXACT, true},
+	{"domain", DOMSET_EXACT, false},   {"hostname", DOMSET_EXACT, false},
+	{"domain|ip", DOMSET_EXACT, true}, {"hostname|port", DOMSET_EXACT, true},
 	{"url", DOMSET_EXACT, false},
 };
 

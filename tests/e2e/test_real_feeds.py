@@ -71,7 +71,7 @@ def read_csv(path, column, separator=","):
         if index >= len(row):
             reading.reject("syntax")
         else:
-            reading.indicator(row[index], "subtree")
+            reading.indicator(row[index], "exact")
     return reading
 
 
@@ -83,7 +83,7 @@ def read_misp(path):
         attributes += item["Attribute"]
     for a in attributes:
         if a["type"] in ("domain", "hostname", "url") and a["to_ids"] is True:
-            reading.indicator(a["value"], "subtree" if a["type"] == "domain" else "exact")
+            reading.indicator(a["value"], "exact")
         else:
             reading.reject("unsupported")
     return reading
@@ -114,7 +114,7 @@ def read_stix(path):
 def read_path(path, key):
     reading = Indicators()
     for name in json.loads(path.read_text())[key]:
-        reading.indicator(name, "subtree")
+        reading.indicator(name, "exact")
     return reading
 
 

@@ -77,9 +77,26 @@ static void guesses(void **state)
 	}
 }
 
+/* A list that says nothing of depth: threat feeds name hosts, block lists name domains. */
+static void what_a_name_covers_by_default(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *format;
+		enum feed_match match;
+	} table[] = {
+		{"hosts", FEED_MATCH_EXACT}, {"csv", FEED_MATCH_EXACT},
+		{"json", FEED_MATCH_EXACT},  {"stix", FEED_MATCH_EXACT},
+		{"urls", FEED_MATCH_EXACT},  {"domains", FEED_MATCH_SUBTREE},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		assert_int_equal(feed_format_find(table[i].format)->default_match, table[i].match);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_name_covers_by_default),
 		cmocka_unit_test(by_name),
 		cmocka_unit_test(every_reason_has_a_word),
 		cmocka_unit_test(guesses),

@@ -31,7 +31,7 @@ static void lists(void **state)
 		{"[}", "refused: not JSON: no value where one has to be (line 1);"},
 		{"<html>", "refused: not JSON: no value where one has to be (line 1);"},
 	};
-	FEED_ROWS_CHECK(&feed_format_json, FEED_MATCH_FORMAT, table);
+	FEED_ROWS_CHECK(&feed_format_json, FEED_MATCH_SUBTREE, table);
 }
 
 static void deep(void **state)
@@ -40,7 +40,7 @@ static void deep(void **state)
 	char body[400] = "", expected[] = "refused: not JSON: nested too deeply (line 1);";
 	memset(body, '[', JSON_DEPTH_MAX + 1);
 	const struct feed_row row = {body, expected};
-	feed_rows_check_hints(&feed_format_json, FEED_MATCH_FORMAT, NULL, &row, 1);
+	feed_rows_check_hints(&feed_format_json, FEED_MATCH_SUBTREE, NULL, &row, 1);
 }
 
 static void paths(void **state)
@@ -65,7 +65,7 @@ static void paths(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct feed_hints hints = {.path = rows[i].path};
 		const struct feed_row row = {body, rows[i].expected};
-		feed_rows_check_hints(&feed_format_json, FEED_MATCH_FORMAT, &hints, &row, 1);
+		feed_rows_check_hints(&feed_format_json, FEED_MATCH_SUBTREE, &hints, &row, 1);
 	}
 }
 
@@ -113,11 +113,11 @@ static void misp_events(void **state)
 		 "{\"type\": \"domain\", \"value\": \"j.test\", \"to_ids\": true}],"
 		 "\"Object\": [{\"name\": \"o\", \"Attribute\": ["
 		 "{\"type\": \"domain\", \"value\": \"k.test\", \"to_ids\": true}]}]}}",
-		 "a.test. subtree;b.test. exact;c.test. subtree;d.test. exact;e.test. exact;!url;"
-		 "!unsupported;!unsupported;!unsupported;k.test. subtree;"},
+		 "a.test. exact;b.test. exact;c.test. exact;d.test. exact;e.test. exact;!url;"
+		 "!unsupported;!unsupported;!unsupported;k.test. exact;"},
 		{"{\"response\": [{\"Event\": {\"Attribute\": ["
 		 "{\"type\": \"domain\", \"value\": \"a.test\", \"to_ids\": true}]}}]}",
-		 "a.test. subtree;"},
+		 "a.test. exact;"},
 		{"{\"Event\": {\"Attribute\": [{\"type\": \"domain\", \"value\": \"a.test\"",
 		 "refused: not JSON: cut off (line 1);"},
 	};
