@@ -159,7 +159,9 @@ $(B)/bench/bench_sets: bench/sets/bench_sets.c $(B)/lib/feeds-set.a $(B)/lib/bas
 	@$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 #: make bench-instructions  instructions a query under callgrind; an error 3 % over the record (RECORD=1)
-bench-instructions: $(B)/bench/instructions plugins
+bench-instructions:
+	@scripts/deps.sh build run bench
+	@$(MAKE) --no-print-directory $(B)/bench/instructions plugins
 	@$(PYTHON) bench/instructions/run --build $(B) --compiler $(CC) $(if $(RECORD),--record)
 $(B)/bench/instructions: bench/instructions/instructions.c $(ARCHIVES)
 	@mkdir -p $(@D)
@@ -177,7 +179,7 @@ format:
 
 #: make deps       install the packages of the distribution that all of this needs
 deps:
-	@scripts/deps.sh build run test lint
+	@scripts/deps.sh build run test lint bench
 
 #: make install    into PREFIX (/usr/local), below DESTDIR
 install: all
