@@ -49,6 +49,7 @@ static struct generation *site_load(void)
 		diag_print(&d, stderr);
 		abort();
 	}
+	diag_fini(&d); /* warnings, if any */
 	(void)unlink(path);
 	snprintf(path, sizeof(path), "%s/ours.txt", folder);
 	(void)unlink(path);

@@ -41,7 +41,8 @@ static void numbers_for_people(void **state)
 static int options(struct cli_options *o, const struct cli_option *own, int least, int most,
 		   const char *a, const char *b, const char *c)
 {
-	char word[] = "status", one[32] = "", two[32] = "", three[32] = "";
+	/* What was read points into the words, and is looked at after this returns. */
+	static char word[] = "status", one[32], two[32], three[32];
 	char *argv[] = {word, one, two, three, NULL};
 	const char *from[] = {a, b, c};
 	int argc = 1;
