@@ -291,7 +291,8 @@ def test_names_and_rejects_agree(compiled):
     union = set().union(*(reading.rules for _, _, reading in lists))
     assert report["names"] == len(union)
     assert report["entries"] == sum(len(reading.rules) for _, _, reading in lists)
-    assert 0 < report["peak_mib"] < (512 if daemon.SANITIZED else 64)
+    # A sanitizer keeps what was freed, so its peak says nothing of ours.
+    assert 0 < report["peak_mib"] and (daemon.SANITIZED or report["peak_mib"] < 64)
 
 
 def test_lookups_agree(compiled):
