@@ -58,11 +58,11 @@ FORMATS = {
     "urls": ("http://one.bad.test:8080/\nhttps://two.bad.test/login\n", ["one.bad.test"],
              ["x.one.bad.test", "two.bad.test"]),
     "csv": ('kind,indicator\nx,"one[.]bad[.]test"\n"y ""z""",http://two.bad.test/x\n',
-            ["one.bad.test", "x.one.bad.test"], ["two.bad.test"]),
+            ["one.bad.test"], ["x.one.bad.test", "two.bad.test"]),
     "json": ('["one.bad.test", "*.two.bad.test"]', ["one.bad.test", "x.two.bad.test"], ["two.bad.test"]),
     "misp": ('{"Event": {"Attribute": [{"type": "domain", "value": "one.bad.test", "to_ids": true},'
              '{"type": "domain", "value": "two.bad.test", "to_ids": false}]}}',
-             ["one.bad.test", "x.one.bad.test"], ["two.bad.test"]),
+             ["one.bad.test"], ["x.one.bad.test", "two.bad.test"]),
     "stix": ('{"type": "bundle", "objects": [{"type": "indicator", "pattern": '
              '"[domain-name:value = \'one.bad.test\']"}, {"type": "indicator", "revoked": true, '
              '"pattern": "[domain-name:value = \'two.bad.test\']"}]}',
