@@ -106,9 +106,9 @@ static void bodies(void **state)
 		 "domains", "a.test.2 b.test.2 "},
 		{"address=/b.test/#\nlocal=/a.test/\n", "dnsmasq", "a.test.2 b.test.2 "},
 		{"$TTL 60\nb.test CNAME .\n*.a.test CNAME .\n", "rpz", "a.test.4 b.test.1 "},
-		{"type,indicator\nx,b.test\ny,http://a.test/\n", "csv", "a.test.1 b.test.2 "},
+		{"type,indicator\nx,b.test\ny,http://a.test/\n", "csv", "a.test.1 b.test.1 "},
 		/* What is JSON is told before the first line ends. */
-		{"[\"b.test\", \"a.test\"]", "json", "a.test.2 b.test.2 "},
+		{"[\"b.test\", \"a.test\"]", "json", "a.test.1 b.test.1 "},
 		{" \r\n\t{\"list\": [\"b.test\", \".a.test\"]}\n", "misp", "a.test.2 b.test.1 "},
 		{"\xef\xbb\xbf{\"type\": \"indicator\", \"id\": \"indicator--1\","
 		 "\"pattern\": \"[domain-name:value = 'a.test']\"}",
